@@ -1,6 +1,7 @@
 """Live terminal dashboard of a run, drawn in a thread of its own."""
 
 import atexit
+import contextlib
 import dataclasses
 import errno
 import io
@@ -29,8 +30,6 @@ _LINE_SECONDS, _FIRST_LINE_SECONDS = 60.0, 10.0
 _CLOSE_SECONDS = 5.0
 # Number of prints buffered while the terminal is blocked.
 _MAX_PRINTS = 1000
-# Number of returns kept for the curve.
-_MAX_RETURNS = 512
 # The terminal has been closed, or the reader of the pipe has ended.
 _GONE = (errno.EPIPE, errno.EIO)
 
@@ -67,15 +66,13 @@ class Dashboard:
     """
     self._writer: _DescriptorWriter | None = None
     if console is None:
-      self._writer = _open_writer(sys.stdout)
+      if isinstance(sys.stdout, io.TextIOWrapper):
+        with contextlib.suppress(OSError):  # It has no descriptor.
+          self._writer = _DescriptorWriter(sys.stdout)
       file: Any = self._writer or sys.stdout
       console = _Console(file=file, force_interactive=is_live and None)
     self._console = console
     self._decoder = ansi.AnsiDecoder()
-    # Mean returns, evenly spaced: when there are too many, every second one is
-    # dropped, and from then on only every second one is added.
-    self._returns: list[float] = []
-    self._stride, self._num_returns = 1, 0
     # Of the previous line.
     self._title = self._message = ''
     # Status, and the time at which it was set.
@@ -91,11 +88,6 @@ class Dashboard:
     self._proxies: dict[str, _Proxy] = {}
 
   @property
-  def is_interactive(self) -> bool:
-    """Whether the console is a terminal that can move its cursor."""
-    return self._console.is_interactive
-
-  @property
   def is_drawing(self) -> bool:
     """Whether the thread runs; also False in a forked process."""
     return self._thread.is_alive()
@@ -104,14 +96,12 @@ class Dashboard:
     """Sets a new status, which is drawn when it is due."""
     if self._is_closing:
       raise ValueError('update() after close()')
-    if status.mean_return is not None:
-      self._keep_return(status.mean_return)
     is_first = self._thread.ident is None
     self._newest = status, time.monotonic()
     if is_first:
       self._thread.start()
       atexit.register(self.close)
-      for name in ('stdout', 'stderr') if self.is_interactive else ():
+      for name in ('stdout', 'stderr') if self._console.is_interactive else ():
         proxy = self._proxies[name] = _Proxy(getattr(sys, name), self)
         setattr(sys, name, proxy)
 
@@ -147,17 +137,9 @@ class Dashboard:
   def __exit__(self, *exc_info: Any) -> None:
     self.close()
 
-  def _keep_return(self, mean_return: float) -> None:
-    if self._num_returns % self._stride == 0:
-      self._returns = [*self._returns, mean_return]
-    self._num_returns += 1
-    if len(self._returns) > _MAX_RETURNS:
-      self._returns = self._returns[::2]
-      self._stride *= 2
-
   def _run(self) -> None:
     try:
-      if self.is_interactive:
+      if self._console.is_interactive:
         self._draw_panel()
       else:
         self._write_lines()
@@ -173,9 +155,7 @@ class Dashboard:
   def _draw_panel(self) -> None:
     # Not rich's redirections: they block prints while the terminal is blocked.
     live = rich.live.Live(
-      get_renderable=lambda: dashboard_view.StatusView(
-        self._current(), self._returns
-      ),
+      get_renderable=lambda: dashboard_view.draw(self._current()),
       console=self._console,
       auto_refresh=False,
       redirect_stdout=False,
@@ -326,16 +306,6 @@ class _Proxy:
       self.write('\n' if self._display.is_drawing else '')
     if not self._display.is_drawing:
       self.stream.flush()
-
-
-def _open_writer(stream: Any) -> _DescriptorWriter | None:
-  """Returns a writer to the stream's descriptor, if it has one."""
-  if not isinstance(stream, io.TextIOWrapper):
-    return None
-  try:
-    return _DescriptorWriter(stream)
-  except OSError:
-    return None
 
 
 def _describe(status: Status, is_last: bool) -> str:

@@ -17,7 +17,6 @@ from repertory.components.config import settings as settings_lib
 from repertory.components.runtime import signals
 from repertory.launch.cli import command, typed
 from repertory.launch.cli import errors as flag_errors
-from repertory.launch.cli import flags as flag_tables
 from repertory.launch.experiments import failures
 from repertory.launch.nodes import videos
 from repertory.launch.platform import interrupts
@@ -60,9 +59,7 @@ def run(arguments: Sequence[str]) -> int:
       raise ValueError(f'`{name}` takes no config settings, got {names}.')
     return chosen.run(values, settings, positional)
   except (ValueError, ImportError, flags.Error) as error:
-    return _complain(
-      flag_errors.describe(error, values, flag_tables.TRAIN_NAMES)
-    )
+    return _complain(flag_errors.describe(error, values))
   # From a smoke test of an environment, a storage, or videos.
   except (TimeoutError, signals.NoAnswerError, videos.VideoError) as error:
     _print_error(f'repertory: {settings_lib.text_of(error)}')
@@ -79,8 +76,7 @@ def _report_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
   failure, message = error.failure, str(error)
   if failure.refused is not None:
     refusal = settings_lib.SettingError(*failure.refused)
-    advised = flag_tables.TRAIN_NAMES
-    message = flag_errors.describe(refusal, values, advised).rstrip('.')
+    message = flag_errors.describe(refusal, values).rstrip('.')
     message = f"{message}. Raised in node '{failure.node}'."
   _print_error(f'\nrepertory: {message.rstrip()}')
   return command.BAD_INPUT if failure.is_bad_input else command.FAILED

@@ -15,9 +15,7 @@ from repertory.agents.reward_models import reward_model_config
 from repertory.components.runtime import signals
 from repertory.launch.cli import command, errors, factory, typed
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.sweeps import pool
-from repertory.launch.topologies import topology as topology_lib
 
 _SECONDS_EACH = 600.0  # Making an environment may take 300 s, a network less.
 
@@ -34,10 +32,11 @@ def read_settings(
   """
   values = typed.define(flag_tables.TRAIN_FLAGS)
   try:
-    settings, _, _ = _read(arguments, values)
+    settings = _parse(arguments, values)
+    factory.make_layout(values)
     plan = factory.plan_experiment(values, settings)
   except _BAD_INPUT as error:
-    raise ValueError(_translate(error, values)) from error
+    raise ValueError(errors.describe(error, values)) from error
   found = {name: values[name].value for name in values if name not in left_out}
   for name, value in dataclasses.asdict(plan.config).items():
     found[f'config.{name}'] = value
@@ -93,27 +92,18 @@ def try_all(
   for index, arguments in enumerate(argument_lists):
     values = typed.define(flag_tables.TRAIN_FLAGS)
     try:
-      settings, topology, launcher = _read(arguments, values)
+      settings = _parse(arguments, values)
+      topology, launcher = factory.make_layout(values)
       experiment = factory.make_experiment(values, settings)
       launch.running.run.check(experiment, topology, launcher)
     except (*_BAD_INPUT, TimeoutError) as error:
-      return index, _translate(error, values)
+      return index, errors.describe(error, values)
   return None
 
 
-def _read(
+def _parse(
   arguments: Sequence[str], values: flags.FlagValues
-) -> tuple[dict[str, str], topology_lib.Topology, launcher_lib.Launcher]:
-  """Parses arguments, and makes the objects that need no TensorFlow."""
+) -> dict[str, str]:
   settings, positional = typed.read('repertory train', arguments, values)
   command.expect_no_arguments(positional)
-  topology = factory.make_topology(values)
-  launcher = factory.make_launcher(values)
-  topology_lib.check_launch(
-    topology, launcher, values.deterministic, values.eager
-  )
-  return settings, topology, launcher
-
-
-def _translate(error: Exception, values: flags.FlagValues) -> str:
-  return errors.describe(error, values, flag_tables.TRAIN_NAMES)
+  return settings

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import re
-from collections.abc import Collection
 from typing import Any
 
 from absl import flags
@@ -12,6 +11,7 @@ from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings
 from repertory.environments.values import argument_checks
+from repertory.launch.cli import flags as flag_tables
 
 # Flags whose names differ from those of their settings.
 _FLAG_OF = {
@@ -45,16 +45,8 @@ _ILLEGAL = re.compile(r'flag --(\w+)=(.*?): .*', re.DOTALL)
 _KINDS = {'int': 'an integer', 'float': 'a number', 'bool': 'true or false'}
 
 
-def describe(
-  error: Exception, values: flags.FlagValues, advised: Collection[str]
-) -> str:
-  """Returns an error's message, with flags in place of settings.
-
-  Args:
-    error: Any error; those of absl and those with settings are rewritten.
-    values: Flags of the command.
-    advised: Flags of `train`, for remedies.
-  """
+def describe(error: Exception, values: flags.FlagValues) -> str:
+  """Returns an error's message, with a command's flags in place of settings."""
   if isinstance(error, flags.IllegalFlagValueError):
     return _describe_illegal(str(error), values)
   if isinstance(error, flags.UnrecognizedFlagError):
@@ -62,7 +54,7 @@ def describe(
   if isinstance(error, settings.SettingError):
     return error.format(
       _call(error.setting, values),
-      *(_assign(name, value, advised) for name, value in error.remedy.items()),
+      *(_assign(name, value) for name, value in error.remedy.items()),
     )
   # All arguments of environments come from their name.
   if isinstance(error, argument_checks.ArgumentError) and _has('env', values):
@@ -99,11 +91,11 @@ def _is_of_agent(name: str, values: flags.FlagValues) -> bool:
   return name in {field.name for field in dataclasses.fields(config_class)}
 
 
-def _assign(setting: str, value: Any, advised: Collection[str]) -> str:
+def _assign(setting: str, value: Any) -> str:
   """Returns the argument of `repertory train` that sets a setting."""
   flag = _FLAG_OF.get(setting, setting)
   text = str(value).lower() if isinstance(value, bool) else str(value)
-  if flag not in advised:
+  if flag not in flag_tables.TRAIN_NAMES:
     return f'--{_CONFIG}{setting}={text}'
   return f'--{flag}' if value is True else f'--{flag}={text}'
 

@@ -160,15 +160,9 @@ def read_trained(
 def take_directory(
   values: flags.FlagValues, positional: Sequence[str], *others: str
 ) -> list[str]:
-  """Uses the first argument as --directory, and checks that it has a run.
+  """Sets --directory to the first argument, and checks that it has a run.
 
-  Args:
-    values: The flags, of which `directory` is set.
-    positional: The arguments.
-    *others: Names of the arguments that follow the directory.
-
-  Returns:
-    The other arguments.
+  Returns the other arguments, whose names are `others`.
   """
   given = list(positional)
   if values.directory is not None:
@@ -198,15 +192,22 @@ def make_topology(values: flags.FlagValues) -> topology_lib.Topology:
     )
 
 
-def make_launcher(values: flags.FlagValues) -> launcher.Launcher:
-  """Makes the launcher of the flags."""
-  return _make_chosen(
+def make_layout(
+  values: flags.FlagValues,
+) -> tuple[topology_lib.Topology, launcher.Launcher]:
+  """Makes the topology and the launcher of the flags, and checks the pair."""
+  topology = make_topology(values)
+  launch_type = _make_chosen(
     values,
     'lp_launch_type',
     launcher.get(values.lp_launch_type),
     launcher.launchers(),
     flag_tables.LAUNCHER_FLAGS,
   )
+  topology_lib.check_launch(
+    topology, launch_type, values.deterministic, values.eager
+  )
+  return topology, launch_type
 
 
 def _make_chosen(values, flag: str, kind, kinds, flag_table):

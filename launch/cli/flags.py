@@ -35,11 +35,8 @@ def flag(
 ) -> tuple:
   """Returns name, absl's function, default and help text of a flag.
 
-  Args:
-    name: Name of the flag.
-    text: Help text.
-    default: Default; None for that of the experiment's field, if it has one.
-    kind: Type of the value; None for that of the default or field, or else str.
+  Default and kind are those of the experiment's field of that name if they are
+  None; without such a field the kind is that of the default, or str.
   """
   field = FIELDS.get(name)
   if kind is None and default is not None:

@@ -3,7 +3,6 @@
 from repertory.launch import opening
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -19,14 +18,6 @@ def _graph(values, settings, positional) -> int:
   del positional
   topology = factory.make_topology(values)
   experiment = factory.make_experiment(values, settings)
-  print(mermaid(experiment, topology))
-  return command.DONE
-
-
-def mermaid(
-  experiment: experiment_lib.Experiment, topology: topology_lib.Topology
-) -> str:
-  """Returns the graph of an experiment; arrows point from caller to callee."""
   topology.check(experiment)
   spec = opening.smoke_test.check(experiment)
   experience = opening.preflight.describe_experience(experiment, spec)
@@ -40,7 +31,7 @@ def mermaid(
   graph = topology.call_graph(
     opening.session.Session(*parts, transport=way.transport)
   )
-  lines, indent = ['flowchart LR'], '  '
+  lines, indent = ['flowchart LR'], '  '  # Arrows go from caller to callee.
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')
     indent = '    '
@@ -51,7 +42,8 @@ def mermaid(
   ]
   if graph.frame:
     lines.append('  end')
-  return '\n'.join(lines)
+  print('\n'.join(lines))
+  return command.DONE
 
 
 def _node_lines(graph: topology_lib.Graph) -> list[str]:

@@ -11,7 +11,6 @@ from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.platform import interrupts, terminal
 from repertory.launch.sweeps import manifest
-from repertory.launch.topologies import topology as topology_lib
 
 
 @command.register(
@@ -26,11 +25,7 @@ from repertory.launch.topologies import topology as topology_lib
 def _train(values, settings, positional) -> int:
   del positional
   _check_is_no_sweep(values.directory)
-  topology = factory.make_topology(values)
-  launch_type = factory.make_launcher(values)
-  topology_lib.check_launch(
-    topology, launch_type, values.deterministic, values.eager
-  )
+  topology, launch_type = factory.make_layout(values)
   with terminal.saying('importing TensorFlow'):
     experiment = factory.make_experiment(values, settings)
     with interrupts.exiting_on_interrupt():

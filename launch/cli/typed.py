@@ -49,11 +49,7 @@ def describe(
 def read(
   program: str, arguments: Sequence[str], values: flags.FlagValues
 ) -> tuple[dict[str, str], list[str]]:
-  """Parses arguments into flags and settings.
-
-  Args:
-    program: Command line before the arguments.
-    values: The flags, which are set.
+  """Parses arguments into flags, which are set in `values`, and settings.
 
   Returns:
     The settings of `--config.` by name and of `--reward_model.` by

@@ -73,20 +73,6 @@ class Panel:
   curves: Sequence[Curve]
 
 
-def check(over: str, statistic: str) -> None:
-  """Raises SettingError if an argument of `make_panels` is unknown."""
-  for name, value, known in (
-    ('over', over, AXES),
-    ('statistic', statistic, STATISTICS),
-  ):
-    if value not in known:
-      raise SettingError(
-        name,
-        f'must be one of {", ".join(known)}; got {value!r}.'
-        f'{did_you_mean(value, known)}',
-      )
-
-
 def make_panels(
   grouped: groups_lib.Grouped,
   quantities: Sequence[Quantity],

@@ -1,22 +1,18 @@
 """Groups of runs that differ in the seed only, with settings and labels."""
 
 import dataclasses
-import functools
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from repertory.agents.interface import registry
 from repertory.launch.results import runs as runs_lib
 
 _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
 _NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
-_DIGITS = 4  # Of long floats in labels, unless that makes two groups equal.
-_SHORT = 8  # Floats of at most this number of characters are never rounded.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,13 +87,8 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
     first, *_ = own = [members[seed] for seed in sorted(members)]
     agent, environment = first.agent or '', first.environment or ''
     groups.append(Group(agent, environment, _describe_run(first), own))
-  rounded, whole = _name(groups, _DIGITS), _name(groups, None)
-  names = rounded if len(set(rounded)) == len(set(whole)) else whole
-  groups = [
-    dataclasses.replace(one, label=name) for one, name in zip(groups, names)
-  ]
-  groups.sort(key=lambda one: (one.label, one.environment))
-  return Grouped(groups, notes)
+  named = sorted(_name(groups), key=lambda one: (one.label, one.environment))
+  return Grouped(named, notes)
 
 
 def _describe_run(run: runs_lib.RunRecord) -> dict[str, Any]:
@@ -157,22 +148,14 @@ def _freeze(value: Any) -> str:
   return json.dumps(value, sort_keys=True, default=str)
 
 
-def _name(groups: Sequence[Group], digits: int | None) -> list[str]:
-  """Names groups by agent, and by settings that differ on one environment."""
-  found = {}
+def _name(groups: Sequence[Group]) -> Iterator[Group]:
+  """Labels groups by agent, and by settings that differ on one environment."""
   for agent in {group.agent for group in groups}:
     own = [one for one in groups if one.agent == agent]
     names = _find_distinguishing(own)
-    texts = [
-      [_write(n, one.settings[n], digits) for n in names if n in one.settings]
-      for one in own
-    ]
-    by_presets = _describe_by_presets(agent, own, names, digits)
-    if any(words and words[0].startswith('preset=') for words in by_presets):
-      texts = by_presets
-    for one, words in zip(own, texts):
-      found[id(one)] = ', '.join([agent, *words])
-  return [found[id(one)] for one in groups]
+    for one in own:
+      texts = [_write(n, one.settings[n]) for n in names if n in one.settings]
+      yield dataclasses.replace(one, label=', '.join([agent, *texts]))
 
 
 def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
@@ -209,48 +192,11 @@ def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
   return list(distinguishing)
 
 
-def _describe_by_presets(
-  agent: str, groups: Sequence[Group], names: Sequence[str], digits: int | None
-) -> list[list[str]]:
-  """Describes groups of one agent by presets and differences from them."""
-  known = {one.name: one.presets for one in registry.agents()}
-  if not known.get(agent):
-    return []  # Does not import user modules just to name a curve.
-  defaults = {one.name: one.default for one in registry.settings(agent)}
-
-  def describe(settings, preset):
-    own = known[agent][preset] if preset else {}
-    usual = {**defaults, **own}
-    differs = [
-      _write(n, settings[n], digits)
-      for n in dict.fromkeys([*names, *own])
-      if n in settings
-      and (n not in usual or _freeze(usual[n]) != _freeze(settings[n]))
-    ]
-    return [f'preset={preset}', *differs] if preset else differs
-
-  # No preset comes first, so it wins ties.
-  return [
-    min(
-      map(functools.partial(describe, one.settings), ['', *known[agent]]),
-      key=len,
-    )
-    for one in groups
-  ]
-
-
-def _write(name: str, value: Any, digits: int | None) -> str:
+def _write(name: str, value: Any) -> str:
   if name in _PLAIN_BY_THEMSELVES:
     return str(value)
   if isinstance(value, (list, tuple)):
-    value = ','.join(_round(one, digits) for one in value)
+    value = ','.join(map(str, value))
   if isinstance(value, bool):
     value = str(value).lower()
-  return f'{name}={_round(value, digits)}'
-
-
-def _round(value: Any, digits: int | None) -> str:
-  text = str(value)
-  if digits and isinstance(value, float) and len(text) > _SHORT:
-    return f'{value:.{digits}g}'
-  return text
+  return f'{name}={value}'

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from repertory.components.config.settings import SettingError
+from repertory.components.config.settings import SettingError, did_you_mean
 from repertory.launch.results import curves as curves_lib
 from repertory.launch.results import groups as groups_lib
 from repertory.launch.results import runs as runs_lib
@@ -87,7 +87,16 @@ def check(
     )
   if os.path.isdir(output):
     raise SettingError('output', f'must be a file; {output} is a folder.')
-  curves_lib.check(over, statistic)
+  for name, value, known in (
+    ('over', over, curves_lib.AXES),
+    ('statistic', statistic, curves_lib.STATISTICS),
+  ):
+    if value not in known:
+      raise SettingError(
+        name,
+        f'must be one of {", ".join(known)}; got {value!r}.'
+        f'{did_you_mean(value, known)}',
+      )
   load(DRAWING)
 
 

@@ -132,7 +132,6 @@ def make(
   sections = [
     _scores(grouped),
     _settings(grouped),
-    *figures[1:],
     *_runs(found.runs),
     _find_videos(found.runs, folder),
     _Section(
@@ -140,10 +139,6 @@ def make(
       items=[*grouped.notes, *(f'{path}: {why}' for path, why in found.others)],
     ),
   ]
-  columns = figures[:1]
-  if len(grouped.environments) == 1:  # Each section is one panel wide.
-    columns = figures
-    sections = [one for one in sections if not one.figures]
   environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
     autoescape=True,
@@ -155,8 +150,7 @@ def make(
     made=_count(found, grouped),
     colors=drawing.COLORS,
     legend=drawing.legend(grouped.labels),
-    columns=[one for one in columns if not one.is_empty],
-    is_narrow=columns is figures,
+    columns=[one for one in figures if not one.is_empty],
     sections=[one for one in sections if not one.is_empty],
   )
 
@@ -166,26 +160,23 @@ def _describe(grouped: groups_lib.Grouped) -> str:
   agents = sorted({group.agent for group in grouped.groups})
   if not agents:
     return 'No steps yet'
-
-  def join(names: Sequence[str], what: str) -> str:
-    few = len(names) <= _MAX_NAMES
-    return ', '.join(names) if few else f'{len(names)} {what}'
-
-  environments = join(grouped.environments, 'environments')
-  return f'{join(agents, "agents")} on {environments}'
+  parts = [
+    ', '.join(names) if len(names) <= _MAX_NAMES else f'{len(names)} {what}'
+    for names, what in (
+      (agents, 'agents'),
+      (grouped.environments, 'environments'),
+    )
+  ]
+  return ' on '.join(parts)
 
 
 def _count(found: finding.Found, grouped: groups_lib.Grouped) -> str:
   now = datetime.datetime.now().astimezone()
-  counts = ', '.join(
-    f'{number} {what}{"" if number == 1 else "s"}'
-    for number, what in (
-      (len(found.runs), 'run'),
-      (len(grouped.labels), 'variant'),
-      (len(grouped.environments), 'environment'),
-    )
+  return (
+    f'Runs: {len(found.runs)}, variants: {len(grouped.labels)}, environments: '
+    f'{len(grouped.environments)}. Made {now:%Y-%m-%d %H:%M %Z} by repertory '
+    f'{__version__}.'
   )
-  return f'{counts}. Made {now:%Y-%m-%d %H:%M %Z} by repertory {__version__}.'
 
 
 def _figures(
@@ -296,7 +287,7 @@ def _setting(value: Any) -> str:
 
 
 def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
-  """Returns the sections on throughput, incidents, runs and evaluations."""
+  """Returns the sections on throughput, incidents and runs."""
   paths = [os.path.abspath(run.directory) for run in runs]
   folder = os.path.commonpath(map(os.path.dirname, paths)) if paths else '.'
   named = [(os.path.relpath(p, folder), run) for p, run in zip(paths, runs)]
@@ -304,11 +295,6 @@ def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
     {'directory': name, **one}
     for name, run in named
     for one in throughput.incidents(run)
-  ]
-  servers = [
-    {'directory': name, **row}
-    for name, run in named
-    if (row := throughput.inference(run))
   ]
   return [
     _Section(
@@ -318,9 +304,8 @@ def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
       tables=[
         _Table(
           [{'directory': n, **throughput.pace(run)} for n, run in named],
-          range(1, 6),
-        ),
-        _Table(servers, range(1, 7), 'Inference servers'),
+          range(1, 5),
+        )
       ],
     ),
     _Section(
@@ -332,15 +317,6 @@ def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
       'Runs',
       f'In {folder}.',
       tables=[_Table([_state(*one) for one in named], (3, 4, 5, 6))],
-    ),
-    _Section(
-      'Last evaluations',
-      tables=[
-        _Table(
-          [_evaluation(name, run) for name, run in named if run.last],
-          range(1, 7),
-        )
-      ],
     ),
   ]
 
@@ -356,23 +332,6 @@ def _state(name: str, run: runs_lib.RunRecord) -> dict[str, object]:
     'ran for': wording.duration(run.elapsed_seconds),
     'state': run.state,
     'when': wording.time(run.ended or run.begun),
-  }
-
-
-def _evaluation(name: str, run: runs_lib.RunRecord) -> dict[str, object]:
-  last = run.evaluations[-1]
-  low, high = (
-    run.logs.column('evaluator', f'episode_return_{bound}')[-1:]
-    for bound in ('min', 'max')
-  )
-  return {
-    'directory': name,
-    'after steps': f'{last.steps:,}',
-    'mean return': wording.number(last.episode_return),
-    'deviation': wording.number(last.deviation),
-    'least': wording.number(low[0] if len(low) else None),
-    'most': wording.number(high[0] if len(high) else None),
-    'episodes': last.num_episodes or wording.NOTHING,
   }
 
 

@@ -33,14 +33,10 @@ class EvaluationRow(NamedTuple):
   Attributes:
     episode_return: Mean undiscounted return of its episodes.
     steps: Environment steps of training before it.
-    deviation: Standard deviation of the returns; None if unknown.
-    num_episodes: Number of episodes; None if unknown.
   """
 
   episode_return: float
   steps: int
-  deviation: float | None = None
-  num_episodes: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,22 +104,13 @@ class RunRecord:
   @functools.cached_property
   def evaluations(self) -> Sequence[EvaluationRow]:
     """All evaluations whose return and steps are known."""
-    columns = [
+    returns, all_steps = (
       self.logs.column('evaluator', name)
-      for name in (
-        'episode_return', 'steps', 'episode_return_deviation', 'count'
-      )
-    ]  # fmt: skip
-    size = len(columns[0])
-    columns = [c if len(c) == size else np.full(size, np.nan) for c in columns]
+      for name in ('episode_return', 'steps')
+    )
     return [
-      EvaluationRow(
-        float(value),
-        int(steps),
-        None if np.isnan(deviation) else float(deviation),
-        None if np.isnan(count) else int(count),
-      )
-      for value, steps, deviation, count in zip(*columns)
+      EvaluationRow(float(value), int(steps))
+      for value, steps in zip(returns, all_steps)
       if np.isfinite(value) and np.isfinite(steps)
     ]
 

@@ -11,20 +11,8 @@ from repertory.launch.opening import directories, run_metadata
 from repertory.launch.results import runs as runs_lib
 from repertory.launch.results import wording
 
-_LATELY = 0.25  # Share of rows that counts as recent.
-
 # Topologies of one thread, in which the rate limiter never blocks.
 _TAKE_TURNS = ('single', 'anakin')
-
-# Titles of the columns of inference servers' logs.
-_INFERENCE = {
-  'rows_per_batch': 'rows of a batch',
-  'fill': 'of the computed rows asked for',
-  'wait_ms_p50': 'ms a request waits',
-  'run_ms_p50': 'ms the network runs',
-  'round_trip_ms_p50': 'ms a round trip takes',
-  'adding_share': 'of the time in adders',
-}
 
 
 def pace(run: runs_lib.RunRecord) -> dict[str, str]:
@@ -41,28 +29,14 @@ def pace(run: runs_lib.RunRecord) -> dict[str, str]:
     bottleneck = _name_bottleneck(inserts_wait, samples_wait)
 
   def per_second(steps: int | None) -> str:
-    return wording.rate(steps / seconds if seconds and steps else None)
+    return wording.number(steps / seconds if seconds and steps else None)
 
   return {
     'steps/s': per_second(run.steps),
-    'lately': wording.rate(_measure_lately(run)),
     'updates/s': per_second(run.learner_steps),
     'acting blocked': wording.share(inserts_wait),
     'learning blocked': wording.share(samples_wait),
     'bottleneck': bottleneck,
-  }
-
-
-def inference(run: runs_lib.RunRecord) -> dict[str, str]:
-  """Returns a row of means over inference servers and time; {} without any."""
-  means = {title: _mean(run, 'inference', n) for n, title in _INFERENCE.items()}
-  if all(value is None for value in means.values()):
-    return {}
-  return {
-    title: wording.share(value)
-    if value is None or title.startswith('of ')
-    else f'{value:,.2f}'
-    for title, value in means.items()
   }
 
 
@@ -113,16 +87,6 @@ def incidents(run: runs_lib.RunRecord) -> list[dict[str, str]]:
     {'kind': kind, 'description': text + (f' (× {n})' if n > 1 else '')}
     for (kind, text), n in counted.items()
   ]
-
-
-def _measure_lately(run: runs_lib.RunRecord) -> float | None:
-  steps = run.logs.column('actors', 'steps')
-  seconds = run.logs.column('actors', 'elapsed_seconds')
-  if len(steps) < 2:
-    return None
-  first = min(int(len(steps) * (1 - _LATELY)), len(steps) - 2)
-  taken = seconds[-1] - seconds[first]
-  return float((steps[-1] - steps[first]) / taken) if taken > 0 else None
 
 
 def _mean(run: runs_lib.RunRecord, label: str, name: str) -> float | None:

@@ -54,13 +54,6 @@ def duration(seconds: float | None) -> str:
   return NOTHING if seconds is None else figures.duration(seconds)
 
 
-def rate(value: float | None) -> str:
-  """Formats a rate per second."""
-  if value is None:
-    return NOTHING
-  return f'{value:,.0f}' if value >= 10 else f'{value:.2g}'
-
-
 def share(value: float | None) -> str:
   """Formats a share as a percentage."""
   return NOTHING if value is None else f'{value:.0%}'

@@ -45,10 +45,6 @@ class SweepPlan:
     """Queues the runs to do; may write to the directory."""
     raise NotImplementedError
 
-  @property
-  def num_to_come(self) -> int:
-    return len(self._waiting)
-
   def next(self) -> grid.SweepRun | None:
     """Returns a run to start; None if none is available yet."""
     return self._waiting.popleft() if self._waiting else None
@@ -63,11 +59,6 @@ class SweepPlan:
   def conclude(self) -> list[str]:
     """Returns lines to print at the end."""
     return []
-
-  def max_steps(self, run: grid.SweepRun) -> int:
-    """Returns the total environment steps of one of its runs."""
-    typed = [text for text in run.arguments if text.startswith('--steps=')]
-    return int(typed[0].partition('=')[2] if typed else self.settings['steps'])
 
 
 class GridPlan(SweepPlan):

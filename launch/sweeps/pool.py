@@ -115,7 +115,6 @@ class Pool:
           self._stop(self._running if is_over else self._plan.unwanted())
           time.sleep(_TICK_SECONDS)
           self._reap()
-          self._watcher.show(self._running)
       except Exception:  # An error in this process.
         self._stop(self._running)
         deadline = time.monotonic() + self._stop_seconds

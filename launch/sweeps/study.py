@@ -137,11 +137,6 @@ class StudyPlan(plans.SweepPlan):
       else:  # Killed while choosing, or chosen from another space.
         self._study.tell(found.number, state=optuna.trial.TrialState.FAIL)
 
-  @property
-  def num_to_come(self) -> int:
-    trials = max(0, self._num_trials - self._count())
-    return super().num_to_come + trials * len(self._seeds)
-
   def next(self) -> grid.SweepRun | None:
     while not self._waiting:
       if self._count() >= self._num_trials:
@@ -183,22 +178,15 @@ class StudyPlan(plans.SweepPlan):
     pruned = [one for one in self._open.values() if one.is_pruned]
     return [run for one in pruned for run in one.runs]
 
-  def best(self) -> tuple[int, grid.Combination, float] | None:
-    """Returns number, settings and value of the best trial."""
-    try:
-      found = self._study.best_trial
-    except ValueError:
-      return None
-    return found.number, _choices(found.params), self._study.best_value
-
   def conclude(self) -> list[str]:
-    best = self.best()
-    if best is None:
+    try:
+      best = self._study.best_trial
+    except ValueError:
       return ['No trial has a value yet.']
-    number, chosen, value = best
     return [
-      f'Best: trial_{number}, {self._objective} return {value:.4g}: '
-      + ' '.join(grid.to_arguments(chosen))
+      f'Best: trial_{best.number}, {self._objective} return '
+      f'{self._study.best_value:.4g}: '
+      + ' '.join(grid.to_arguments(_choices(best.params)))
     ]
 
   def _count(self) -> int:
@@ -262,8 +250,7 @@ def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:
     raise SettingError(
       'directory',
       f'must have the file {manifest_lib.STUDY_FILE} of its study, got '
-      f'{manifest.directory}. Restore it, or choose another directory; studies '
-      'of earlier versions, with study.db, cannot be continued.',
+      f'{manifest.directory}. Restore it, or choose another directory.',
     )
   # Otherwise Optuna prints a line for each trial.
   optuna.logging.set_verbosity(optuna.logging.WARNING)

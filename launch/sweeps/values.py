@@ -19,7 +19,8 @@ from repertory.components.config.settings import SettingError
 # Text of each value, without brackets.
 Values = tuple[str, ...]
 
-_OPENING, _CLOSING = '[(', '])'
+_HELD = re.compile(r'\[[^][()]*\]|\([^][()]*\)')
+_COMMA = re.compile(r',(?![^[(]*[])])')
 _RANGE = re.compile(r'(.+?)\.\.(.+?)(:log)?')
 _NUMBERS = {int: 'integers', float: 'numbers'}
 
@@ -94,30 +95,13 @@ def _read_range(name: str, text: str, kind: type) -> Range:
 
 def _split(name: str, text: str) -> list[str]:
   """Splits at the commas that are not within brackets."""
-  pieces, depth = [''], 0
-  for character in text:
-    if character == ',' and depth == 0:
-      pieces.append('')
-      continue
-    depth += (character in _OPENING) - (character in _CLOSING)
-    if depth < 0:
-      break
-    pieces[-1] += character
-  if depth:
+  if re.search(r'[][()]', _HELD.sub('', text)):
     raise SettingError(name, f'must close each bracket, got {text!r}.')
-  return [piece.strip() for piece in pieces]
+  return [piece.strip() for piece in _COMMA.split(text)]
 
 
 def _is_held(piece: str) -> bool:
-  """Whether one pair of brackets encloses a piece."""
-  if piece[:1] not in _OPENING or piece[-1:] not in _CLOSING or not piece:
-    return False
-  depth = 0
-  for i, character in enumerate(piece):
-    depth += (character in _OPENING) - (character in _CLOSING)
-    if depth == 0:
-      return i == len(piece) - 1
-  return False
+  return _HELD.fullmatch(piece) is not None
 
 
 def _strip(piece: str) -> str:

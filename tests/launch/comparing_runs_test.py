@@ -9,7 +9,6 @@ import pytest
 
 from repertory import launch
 from repertory.launch import results
-from repertory.launch.cli import commands as command_line
 from support.environments import troubled_environments
 
 _DQN = {'min_replay_size': 20, 'jit_compile': False, 'hidden_sizes': (8,)}
@@ -45,12 +44,6 @@ def folder(made, tmp_path, monkeypatch):
   return tmp_path
 
 
-def _call(capsys, *arguments):
-  code = command_line.run(arguments)
-  captured = capsys.readouterr()
-  return code, captured.out, captured.err
-
-
 class TestRecords:
   def test_settings_are_those_of_the_experiment(self, made):
     run = results.read(made / 'threads')
@@ -58,11 +51,9 @@ class TestRecords:
     assert run.seed == run.experiment['seed'] == 1
     assert (run.steps, run.max_steps) == (300, 300)
     assert run.settings['config.min_replay_size'] == 20
-
-  def test_rows_of_replay_show_which_side_waits(self, made):
-    logs = results.read(made / 'threads').logs
     inserts, samples = (
-      logs.column('replay', f'{side}_wait') for side in ('inserts', 'samples')
+      run.logs.column('replay', f'{side}_wait')
+      for side in ('inserts', 'samples')
     )
     assert len(inserts) == len(samples) > 0
     assert np.all(inserts + samples <= 1)
@@ -123,11 +114,11 @@ class TestCommands:
     shutil.rmtree(torn / 'checkpoints')
     (torn / 'logs/nodes.jsonl').write_text('{')
     (folder / 'runs/empty').mkdir()
-    (folder / 'runs/foreign').mkdir()
-    (folder / 'runs/foreign/notes.txt').touch()
+    (folder / 'runs/foreign.png').mkdir()
+    (folder / 'runs/foreign.png/notes.txt').touch()
 
-  def test_runs(self, folder, capsys):
-    code, out, err = _call(capsys, 'runs')
+  def test_runs(self, folder, run_command):
+    code, out, err = run_command('runs')
     assert code == 0
     lines = out.splitlines()
     assert [line.split()[0] for line in lines[1:]] == [
@@ -135,28 +126,26 @@ class TestCommands:
     ]
     assert '300 of 300' in lines[1]
     assert err.count('\n') == 1
-    for name in ('empty', 'foreign', 'torn'):
+    for name in ('empty', 'foreign.png', 'torn'):
       assert f'runs/{name} (' in err
-    code, out, _ = _call(
-      capsys, 'runs', 'runs', '--format=json', '--sort=-seed'
-    )
+    code, out, _ = run_command('runs', 'runs', '--format=json', '--sort=-seed')
     rows = json.loads(out)
     assert [row['seed'] for row in rows] == [1, 0]
 
-  def test_plot(self, folder, capsys):
-    code, out, err = _call(
-      capsys, 'plot', 'runs', '--what=return,losses,ratio,speed',
+  def test_plot(self, folder, run_command):
+    code, out, err = run_command(
+      'plot', 'runs', '--what=return,losses,ratio,speed',
       '--output=new/plot.svg', '--over=learner_steps',
     )  # fmt: skip
     assert code == 0, err
     assert out == 'Plot: new/plot.svg\n'
     assert 'runs/torn' in err
     assert (folder / 'new/plot.svg').stat().st_size > 10_000
-    code, out, _ = _call(capsys, 'plot', 'runs/seed_0', '--statistic=iqm')
+    code, out, _ = run_command('plot', 'runs/seed_0', '--statistic=iqm')
     assert (code, out) == (0, 'Plot: plot.png\n')
 
-  def test_report(self, folder, capsys):
-    code, out, err = _call(capsys, 'report', 'runs')
+  def test_report(self, folder, run_command):
+    code, out, err = run_command('report', 'runs')
     assert (code, out) == (0, 'Report: report.html\n')
     assert 'runs/torn' in err
     text = (folder / 'report.html').read_text()
@@ -167,12 +156,14 @@ class TestCommands:
     ('arguments', 'message'),
     [
       (['runs', 'nowhere'], 'nowhere is not there'),
+      (['runs', 'runs/foreign.png/notes.txt'], 'notes.txt is a file'),
       (['runs', '--sort=stpes'], "Did you mean 'steps'?"),
       (['runs', '--format=xml'], "--format must be one of text, csv, json; g"),
       (['plot'], 'Name directories of runs, or folders of them: repertory'),
       (['plot', 'runs/empty'], 'no readable run. Left out: runs/empty (no'),
       (['plot', 'runs', '--output=a.pdf'], '--output must end with .png or .s'),
       (['plot', 'runs', '--output=runs/seed_0/.lock/a.png'], 'be writable; g'),
+      (['plot', 'runs', '--output=runs/foreign.png'], 'must be a file; runs'),
       (['plot', 'runs', '--what=loses'], "Did you mean 'losses'?"),
       (['plot', 'runs', '--what=lag'], '--what must be in the logs; got lag'),
       (['plot', 'runs', '--over=time'], '--over must be one of steps, learner'),
@@ -181,18 +172,18 @@ class TestCommands:
     ],
   )  # fmt: skip
   def test_bad_input_is_reported_and_nothing_written(
-    self, folder, capsys, arguments, message
+    self, folder, run_command, arguments, message
   ):
-    code, out, err = _call(capsys, *arguments)
+    code, out, err = run_command(*arguments)
     assert (code, out) == (2, '')
     assert message in err
     assert 'Traceback' not in err
     assert os.listdir(folder) == ['runs']
 
   def test_without_a_folder_says_where_runs_come_from(
-    self, tmp_path_factory, capsys, monkeypatch
+    self, tmp_path_factory, run_command, monkeypatch
   ):
     monkeypatch.chdir(tmp_path_factory.mktemp('nothing'))
-    code, _, err = _call(capsys, 'runs')
+    code, _, err = run_command('runs')
     assert code == 2
     assert '`repertory train` makes it' in err

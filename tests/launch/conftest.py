@@ -1,9 +1,22 @@
-"""Fixtures for tests of calls between nodes."""
+"""Fixtures for tests of commands, and of calls between nodes."""
 
 import pytest
 
+from repertory.launch.cli import commands
 from repertory.launch.platform import ports
 from support.launch import called
+
+
+@pytest.fixture
+def run_command(capsys):
+  """Runs a `repertory` command; returns its exit code, output and errors."""
+
+  def run(*arguments: str) -> tuple[int, str, str]:
+    code = commands.run(arguments)
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+  return run
 
 
 @pytest.fixture(name='port')

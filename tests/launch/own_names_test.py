@@ -6,7 +6,6 @@ import sys
 import pytest
 
 from repertory import launch
-from repertory.launch.cli import commands as command_line
 from repertory.launch.experiments import naming
 from repertory.launch.opening import preflight, smoke_test
 from support.launch import log_files
@@ -40,12 +39,6 @@ _NAMES = '--agent=own_agent:Builder', '--env=own_environment:make?rows=7'
 _DIRECTORY = 'runs/own_agent-Builder/own_environment-make-rows-7/seed_0'
 
 
-def _run(capsys, *arguments) -> tuple[int, str, str]:
-  code = command_line.run(arguments)
-  captured = capsys.readouterr()
-  return code, captured.out, captured.err
-
-
 def _forget(monkeypatch, folder):
   """Unloads modules of a folder, as in a new process."""
   path = [place for place in sys.path if place != str(folder)]
@@ -62,11 +55,11 @@ def modules(write_module):
 
 class TestCommands:
   def test_train_resume_and_evaluate(
-    self, modules, capsys, tmp_path, monkeypatch
+    self, modules, run_command, tmp_path, monkeypatch
   ):
     del modules
     train = 'train', *_NAMES, '--preset=wild', '--evaluation_episodes=1'
-    code, _, err = _run(capsys, *train, '--steps=20')
+    code, _, err = run_command(*train, '--steps=20')
     assert code == 0, err
     (learner,) = (
       node
@@ -75,15 +68,15 @@ class TestCommands:
     )
     assert learner['config']['config.mood'] == 'wild'
     # The same command resumes, other settings do not.
-    code, out, _ = _run(capsys, *train, '--steps=40')
+    code, out, _ = run_command(*train, '--steps=40')
     assert code == 0
     assert 'resumed from checkpoint' in out
-    code, _, err = _run(capsys, *train, '--steps=60', '--config.mood=calm')
+    code, _, err = run_command(*train, '--steps=60', '--config.mood=calm')
     assert code == 2
     assert 'config.mood: wild in the checkpoint, calm now' in err
     for arguments in ((), ('--best',)):
-      code, out, err = _run(
-        capsys, 'evaluate', f'--directory={_DIRECTORY}', '--episodes=3',
+      code, out, err = run_command(
+        'evaluate', f'--directory={_DIRECTORY}', '--episodes=3',
         *_NAMES, *arguments,
       )  # fmt: skip
       assert code == 0, err
@@ -96,22 +89,22 @@ class TestCommands:
     monkeypatch.chdir(tmp_path / 'elsewhere')
     directory = tmp_path / _DIRECTORY
     evaluate = 'evaluate', f'--directory={directory}', '--trust'
-    code, _, err = _run(capsys, *evaluate)
+    code, _, err = run_command(*evaluate)
     assert code == 2
     assert "is of 'own_agent:Builder' on 'own_environment:make?rows=7'" in err
     assert f"no module 'own_agent', neither in {tmp_path}/elsewhere nor" in err
     assert 'Run this in its folder, or install' in err
     monkeypatch.chdir(tmp_path)
-    assert _run(capsys, *evaluate)[0] == 0
+    assert run_command(*evaluate)[0] == 0
 
-  def test_agents_lists_the_settings(self, modules, capsys):
+  def test_agents_lists_the_settings(self, modules, run_command):
     del modules
-    code, out, _ = _run(capsys, 'agents', 'own_agent:Builder')
+    code, out, _ = run_command('agents', 'own_agent:Builder')
     assert code == 0
     assert '--config.mood=calm  (str)\n    How it feels.\n' in out
     assert '--config.min_replay_size=4  (int)' in out
     assert '--preset=wild\n    mood=wild\n' in out
-    code, _, err = _run(capsys, 'agents', 'own_agent:Bilder')
+    code, _, err = run_command('agents', 'own_agent:Bilder')
     assert code == 2
     assert "Did you mean 'Builder'?" in err
 
@@ -138,9 +131,9 @@ class TestCommands:
       ),
     ],
   )
-  def test_wrong_names(self, modules, capsys, arguments, message):
+  def test_wrong_names(self, modules, run_command, arguments, message):
     del modules
-    code, _, err = _run(capsys, 'train', *arguments)
+    code, _, err = run_command('train', *arguments)
     assert code == 2
     assert message in err
 

@@ -8,18 +8,11 @@ import pytest
 
 from repertory.agents import ppo
 from repertory.launch import sweeps
-from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.sweeps import pool
 from support.launch import log_files
 
 _HERE = ('sweep', '--directory=here')
-
-
-def _run(capsys, *arguments) -> tuple[int, str, str]:
-  code = command_line.run(arguments)
-  captured = capsys.readouterr()
-  return code, captured.out, captured.err
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +25,6 @@ class TestBadInput:
     ('arguments', 'message'),
     [
       (['sweep'], '--directory must be the path of the sweep'),
-      ([*_HERE, 'more'], 'arguments must be flags'),
       (
         [*_HERE, '--sedes=3'],
         "Unknown flag '--sedes'. Did you mean '--seeds'?",
@@ -42,13 +34,11 @@ class TestBadInput:
         [*_HERE, '--seeds=3', '--seed=1'],
         '--seeds must be left out with --seed: 3 seeds are those from 0 to 2.',
       ),
-      ([*_HERE, '--seed=-1'], '--seed must be at least 0, got -1.'),
       (
         [*_HERE, '--seed=0,1,00'],
         '--seed must have each value once, got 0,1,0',
       ),
       ([*_HERE, '--seeds=10001'], 'at most 10,000 combinations, got 10,001.'),
-      ([*_HERE, '--seed=0..4'], '--seed must be values'),
       ([*_HERE, '--parallel=0'], '--parallel must be at least 1, got 0.'),
       ([*_HERE, '--fresh', '--storage=s'], '--fresh must be left out with --s'),
       (
@@ -64,7 +54,6 @@ class TestBadInput:
         '--config.n_step must be values, as o',
       ),
       # Values that `train` rejects, in any combination.
-      ([*_HERE, '--agent=dqn,dqm'], "got 'dqm'. Did you mean 'dqn'?"),
       (
         [*_HERE, '--config.learning_rate=1,-1'],
         '--config.learning_rate must be positive, got -1.0.',
@@ -73,23 +62,16 @@ class TestBadInput:
         [*_HERE, '--agent=ppo,dqn', '--config.dueling=true,false'],
         "--config.dueling is no setting of agent 'ppo'.",
       ),
-      ([*_HERE, '--steps=10,many'], "--steps must be an integer, got 'many'"),
-      ([*_HERE, '--env=catch,cath'], "'cath'. Did you mean 'catch"),
       (
         [*_HERE, '--topology=single,distributed', '--lp_launch_type=local_mp'],
         '--lp_launch_type must be local_mt',
       ),
       # The search.
       ([*_HERE, '--prune'], '--prune must be left out without --study.'),
-      ([*_HERE, '--study=0'], '--study must be at least 1, got 0.'),
       ([*_HERE, '--study=3'], '--study must have a setting with a range'),
       (
         [*_HERE, '--study=3', '--config.n_step=1..3', '--objective=most'],
         "--objective must be one of last, best; got 'most'.",
-      ),
-      (
-        [*_HERE, '--study=3', '--config.n_step=0..3'],
-        '--config.n_step must be at least 1, got 0.',
       ),
       (
         [*_HERE, '--study=3', '--config.n_step=1..3', '--env=catch,chain'],
@@ -105,27 +87,29 @@ class TestBadInput:
       ),
     ],
   )
-  def test_is_reported_and_nothing_written(self, capsys, arguments, message):
-    code, out, err = _run(capsys, *arguments)
+  def test_is_reported_and_nothing_written(
+    self, run_command, arguments, message
+  ):
+    code, out, err = run_command(*arguments)
     assert (code, out) == (2, '')
     assert message in err
     assert 'Traceback' not in err
     assert os.listdir() == []
 
-  def test_needs_optuna_for_a_study_alone(self, capsys, monkeypatch):
+  def test_needs_optuna_for_a_study_alone(self, run_command, monkeypatch):
     assert sweeps.study  # So that there is a module to forget.
     monkeypatch.setitem(sys.modules, 'optuna', None)
     monkeypatch.delitem(sys.modules, 'repertory.launch.sweeps.study')
     monkeypatch.delattr(sweeps, 'study')
-    code, _, err = _run(capsys, *_HERE, '--study=3', '--config.n_step=1..3')
+    code, _, err = run_command(*_HERE, '--study=3', '--config.n_step=1..3')
     assert code == 2
     assert "--study needs the package optuna: pip install 'repertory[s" in err
 
 
-def test_a_run_does_not_go_to_the_directory_of_a_sweep(capsys, tmp_path):
+def test_a_run_does_not_go_to_the_directory_of_a_sweep(run_command, tmp_path):
   (tmp_path / 'here').mkdir()
   (tmp_path / 'here' / 'sweep.json').write_text('{}')
-  code, _, err = _run(capsys, 'train', '--env=catch', '--directory=here')
+  code, _, err = run_command('train', '--env=catch', '--directory=here')
   assert code == 2
   assert '--directory must be that of a run, or a new one, got here, whi' in err
   assert os.listdir('here') == ['sweep.json']
@@ -137,9 +121,9 @@ _BRIEF = (
 )  # fmt: skip
 
 
-def test_what_takes_tensorflow_to_be_refused(capsys):
-  code, out, err = _run(
-    capsys, *_BRIEF, '--config.learning_rate=1e-3,1e-4', '--seeds=2',
+def test_what_takes_tensorflow_to_be_refused(run_command):
+  code, out, err = run_command(
+    *_BRIEF, '--config.learning_rate=1e-3,1e-4', '--seeds=2',
     '--config.max_replay_size=100,9',
   )  # fmt: skip
   assert (code, out) == (2, '')
@@ -149,10 +133,10 @@ def test_what_takes_tensorflow_to_be_refused(capsys):
 
 
 @pytest.mark.chaos
-def test_runs_combinations_and_reports_failures(capsys, monkeypatch):
+def test_runs_combinations_and_reports_failures(run_command, monkeypatch):
   monkeypatch.setattr(dry_runs, 'find_refused', dry_runs.try_all)
-  code, out, err = _run(
-    capsys, *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'
+  code, out, err = run_command(
+    *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'
   )
   assert code == 1
   good, bad = 'learning_rate=1e-3', 'learning_rate=1e30'
@@ -171,13 +155,13 @@ def test_runs_combinations_and_reports_failures(capsys, monkeypatch):
   assert codes == {f'{good}/seed_0': 0, f'{bad}/seed_0': 1}
 
   # Finished runs are not repeated, and others stay.
-  again = _run(capsys, *_BRIEF, '--config.learning_rate=1e-3')
+  again = run_command(*_BRIEF, '--config.learning_rate=1e-3')
   assert again[0] == 0
   assert 'done already: 1' in again[1]
   assert 'begun' not in again[1]
   assert row in again[1]
   assert os.path.isdir(f'here/{bad}')
-  code, _, err = _run(capsys, *_BRIEF, '--config.n_step=2')
+  code, _, err = run_command(*_BRIEF, '--config.n_step=2')
   assert code == 2
   assert '--config.n_step: 3 there, 2 now' in err
 

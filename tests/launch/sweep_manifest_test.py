@@ -178,11 +178,8 @@ class TestFile:
     ('contents', 'problem'),
     [
       ('{"version": 1', 'Expecting'),
-      ('[]', 'its version must be 1, got None'),
-      ('3', 'not iterable'),
       ('{"version": 2}', 'its version must be 1, got 2'),
       ('{"version": 1, "x": 3}', "unexpected keyword argument 'x'"),
-      ('{"version": 1, "directory": 3}', "multiple values for .*'directory'"),
       ('\xff', "'utf-8' codec can't decode"),
     ],
   )
@@ -198,14 +195,12 @@ class TestFile:
     ('wrong', 'message'),
     [
       ({'groups': {'../elsewhere': {'config.lr': 0.1}}}, "'../elsewhere'"),
-      ({'groups': {'..': {'config.lr': 0.1}}}, "'..'"),
       ({'groups': {'lr=.1': 3}}, 'not a mapping'),
       ({'fixed': {}}, "group 'lr=.1' must have steps, got None"),
       (
         {'codes': {'lr=.1/../../seed_0': 0}},
         r"runs of groups, got 'lr=.1/\.\.",
       ),
-      ({'codes': {'lr=.1/x': 0}}, "runs of groups, got 'lr=.1/x'"),
     ],
   )
   def test_invalid_entries_are_refused(self, manifest, wrong, message):

@@ -41,20 +41,19 @@ class _Plan(plans.SweepPlan):
     self.ended = {}
     self.given_up = []
     self.counts = []
+    self.num_begun = 0
     self.watch = lambda: None
 
   def begin(self, run):
-    pass
+    self.num_begun += 1
 
   def unwanted(self):
+    self.counts.append(self.num_begun - len(self.ended))
+    self.watch()
     return self.given_up
 
   def end(self, ended):
     self.ended[ended.run.group] = ended
-
-  def show(self, running):
-    self.counts.append(len(running))
-    self.watch()
 
 
 @pytest.fixture(autouse=True)
@@ -148,7 +147,7 @@ def test_a_signal_lets_all_stop_and_begins_no_other(tmp_path, number):
   assert codes == dict.fromkeys(['run_0', 'run_1'], 128 + signal.SIGTERM)
   assert all(one.was_stopped for one in plan.ended.values())
   assert 'stopped' in _noted(tmp_path, runs[0])
-  assert plan.num_to_come == 1
+  assert plan.num_begun == 2
 
 
 _DEAF = 'signal.signal(15, signal.SIG_IGN); note("deaf"); time.sleep(60)'

@@ -78,7 +78,6 @@ class TestStudy:
     tried = []
     for num_trials in (12, 40):  # Reopened in between.
       source = make(num_trials, seeds=('0',))
-      assert source.num_to_come == num_trials - len(tried)
       while run := source.next():
         assert run.group == f'trial_{len(tried)}'
         chosen = self.manifest.groups[run.group]
@@ -86,9 +85,13 @@ class TestStudy:
         self._evaluate(run, _worth(chosen))
         self._end(source, run)
     # The best of as many random trials has about -0.9.
-    number, chosen, value = source.best()
-    assert chosen == tried[number]
-    assert value == _worth(chosen) > -0.5
+    assert len(tried) == 40
+    best = max(tried, key=_worth)
+    assert _worth(best) > -0.5
+    assert source.conclude() == [
+      f'Best: trial_{tried.index(best)}, last return {_worth(best):.4g}: '
+      + ' '.join(f'--{name}={text}' for name, text in best.items())
+    ]
     assert len({tuple(one.items()) for one in tried}) == len(tried)
     for one in tried:
       assert 1e-5 <= float(one['config.lr']) <= 1
@@ -143,9 +146,8 @@ class TestStudy:
     self._end(source, runs[0])
     for run in runs[1:]:
       self._end(source, run, 143, was_stopped=True)
-    assert source.best() is None
+    assert source.conclude() == ['No trial has a value yet.']
     again = make(num_trials=3)
-    assert again.num_to_come == 3 + 2
     left = [again.next() for _ in range(3)]
     assert [run.path for run in left] == [
       'trial_0/seed_1', 'trial_1/seed_0', 'trial_1/seed_1'
@@ -191,16 +193,15 @@ class TestStudy:
   def test_a_trial_of_other_choices_is_dropped(self, make):
     # A malicious journal may choose anything.
     make(num_trials=1, kinds=('a:B', 'c:D')).next()
-    again = make(num_trials=1)
-    assert again.num_to_come == 0
+    assert make(num_trials=1).next() is None
     assert self._found()[0].state.name == 'FAIL'
 
   def test_a_trial_that_was_killed_while_it_chose_is_dropped(self, make):
-    make()
+    make(num_trials=1, seeds=('0',))
     self._study().ask().suggest_int('config.n', 1, 5)
-    again = make()
-    assert again.num_to_come == 4
+    again = make(num_trials=1, seeds=('0',))
     assert again.next().group == 'trial_1'
+    assert again.next() is None
 
   def test_a_missing_journal_is_reported(self, make):
     make().next()

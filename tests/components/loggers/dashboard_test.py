@@ -2,7 +2,6 @@
 
 import dataclasses
 import io
-import math
 import re
 import time
 
@@ -47,11 +46,11 @@ _STATUS = loggers.Status(
 )
 
 
-def _draw(status=_STATUS, returns=(), width=80):
+def _draw(status=_STATUS, width=80):
   """Returns the panel as text."""
   file = io.StringIO()
   console = rich.console.Console(file=file, width=width)
-  console.print(dashboard_view.StatusView(status, returns))
+  console.print(dashboard_view.draw(status))
   return file.getvalue()
 
 
@@ -131,16 +130,13 @@ def test_inference_learners_and_hosts_are_shown():
 
 @pytest.mark.parametrize(('width', 'panel_width'), [(50, 50), (200, 100)])
 def test_panel_fits(width, panel_width):
-  text = _draw(returns=[i % 7 for i in range(512)], width=width)
+  text = _draw(width=width)
   rows = text.splitlines()
   assert {len(row) for row in rows} == {panel_width}
   assert {row[0] + row[-1] for row in rows} == {'╭╮', '││', '╰╯'}
-  # Nothing is truncated or broken over two lines, and the curve fills it.
+  # Nothing is truncated or broken over two lines.
   assert '…' not in text
   assert re.search(r'12 of 64 +samples wait', text)
-  (curve,) = [row for row in rows if '▁' in row]
-  rest = len('│ return  0  6 │')
-  assert len(re.findall('[▁-█]', curve)) == panel_width - rest
 
 
 def test_what_is_unknown_is_not_shown():
@@ -163,24 +159,6 @@ def test_brackets_are_text_not_markup():
   )
   for expected in ('[bold]title[/bold]', '[red]', '[a]', '● [b]', '[/c]'):
     assert expected in text
-
-
-@pytest.mark.parametrize(
-  ('values', 'width', 'expected'),
-  [
-    ([3.0, 3.0], 5, '▁▁'),
-    ([-1.0, 0.0, 2.5], 5, '▁▃█'),
-    # Pairs: 0.5, 2.5 and 4.5.
-    ([0, 1, 2, 3, 4, 5], 3, '▁▅█'),
-  ],
-)
-def test_sparkline(values, width, expected):
-  assert dashboard_view.draw_sparkline(values, width) == expected
-
-
-def test_curve_skips_what_is_not_finite():
-  text = _draw(returns=(-1.0, math.nan, 0.0, 1.0))
-  assert 'return  -1.00 ▁▅█ 1.00' in text
 
 
 def _read_lines(statuses):
@@ -219,11 +197,3 @@ def test_line_of_a_start():
   status = loggers.Status('new', elapsed_seconds=13.0, starts=starts)
   lines = _read_lines([status, status])
   assert lines[0] == 'new: 0 steps, starting: replay: importing, 9.0 s'
-
-
-def test_returns_are_evenly_thinned_out():
-  dashboard = loggers.Dashboard(rich.console.Console(file=io.StringIO()))
-  with dashboard:
-    for i in range(1300):
-      dashboard.update(loggers.Status('run', mean_return=float(i)))
-  assert dashboard._returns == [float(i) for i in range(0, 1300, 4)]

@@ -10,14 +10,11 @@ from repertory.components.loggers import figures
 @pytest.mark.parametrize(
   ('value', 'expected'),
   [
-    (0, '0'),
     (999, '999'),
-    (1000, '1.00 k'),
     # Rounds to a thousand thousands, which is a million.
     (999_499, '999 k'),
     (999_500, '1.00 M'),
     (9_996, '10.0 k'),
-    (2.5e9, '2.50 G'),
     (4e15, '4000 T'),
     (0.0, '0.00'),
     (0.871, '0.87'),
@@ -35,10 +32,8 @@ def test_number(value, expected):
   ('seconds', 'expected'),
   [
     (0, '0.0 s'),
-    (0.42, '0.4 s'),
     (9.96, '10 s'),
     (59.6, '1 m 00 s'),
-    (75, '1 m 15 s'),
     (3723, '1 h 02 m'),
     (86_399.9, '1 d 00 h'),
     (26 * 3600, '1 d 02 h'),

@@ -9,8 +9,7 @@ from support.launch import recording_logger
 
 
 class _Clock:
-  def __init__(self):
-    self.now = 100.0
+  now = 100.0
 
   def __call__(self):
     return self.now

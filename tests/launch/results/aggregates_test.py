@@ -60,33 +60,18 @@ def _enumerate(tasks, statistic, confidence):
   return values[round(tail * last)], values[round((1 - tail) * last)]
 
 
-def _slow_interquartile_mean(scores):
-  scores = sorted(scores)
-  for _ in range(len(scores) // 4):
-    scores = scores[1:-1]
-  return statistics.fmean(scores)
-
-
 class TestBootstrap:
-  @pytest.mark.parametrize(
-    ('tasks', 'name'),
-    [
-      ([[3.0, 1.0, 4.0, 1.5, 9.0]], 'interquartile_mean'),
-      # Within tasks; otherwise the two scales would mix.
-      ([[0.0, 1.0, 2.0], [100.0, 103.0]], 'mean'),
-    ],
-  )
-  def test_is_that_of_all_resamples(self, tasks, name):
-    fast = getattr(aggregates, name)
-    slow = statistics.fmean if name == 'mean' else _slow_interquartile_mean
-    arrays = [np.array(task) for task in tasks]
+  def test_is_that_of_all_resamples_within_tasks(self):
+    tasks = [[0.0, 1.0, 2.0], [100.0, 103.0]]
     found = aggregates.bootstrap_interval(
-      arrays, fast, confidence=0.8, num_resamples=20_000
+      list(map(np.array, tasks)),
+      aggregates.mean,
+      confidence=0.8,
+      num_resamples=20_000,
     )
     # Some value of the distribution, or right beside it.
-    expected = _enumerate(tasks, slow, 0.8)
-    span = max(map(max, tasks)) - min(map(min, tasks))
-    np.testing.assert_allclose(found, expected, atol=0.03 * span)
+    expected = _enumerate(tasks, statistics.fmean, 0.8)
+    np.testing.assert_allclose(found, expected, atol=0.03 * 103)
 
   def test_single_task_may_be_given_alone(self):
     expected = aggregates.bootstrap_interval([np.array([0.0, 1.0, 5.0])])
@@ -110,14 +95,9 @@ class TestBootstrap:
   [
     (lambda: aggregates.mean(np.empty([0, 3])), 'R at least 1'),
     (lambda: aggregates.area_under_curve([2, 1], [0, 0]), 'x must increase'),
-    (lambda: aggregates.area_under_curve([0, 1], [0, 0, 0]), 'y must be'),
     (
       lambda: aggregates.bootstrap_interval(np.ones(2), confidence=1.0),
       'confidence must be between 0 and 1',
-    ),
-    (
-      lambda: aggregates.bootstrap_interval(np.ones(2), num_resamples=0),
-      'num_resamples must be at least 1',
     ),
     (lambda: aggregates.bootstrap_interval([]), 'at least one task'),
     (

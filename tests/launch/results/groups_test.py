@@ -2,9 +2,7 @@
 
 import json
 
-from repertory.agents import dqn
 from repertory.launch import results
-from repertory.launch.experiments import experiment
 from support.launch import written_runs
 
 
@@ -38,24 +36,6 @@ def test_settings_that_differ_on_an_environment_name_groups_everywhere(
     ('dqn, n_step=3', 'catch', [0]),
     ('dqn, n_step=3', 'x', [0]),
     ('ppo', 'x', [0]),
-  ]
-
-
-def test_floats_have_as_few_digits_as_needed(tmp_path):
-  def labels(folder, *values):
-    for number, value in enumerate(values):
-      config = _config(x=value, y=[value, 2])
-      written_runs.write(tmp_path / folder / str(number), config=config)
-    return _group(tmp_path / folder).labels
-
-  assert labels('four', 0.00012345678901, 1 / 3, 0.25) == [
-    'dqn, x=0.0001235, y=0.0001235,2',
-    'dqn, x=0.25, y=0.25,2',
-    'dqn, x=0.3333, y=0.3333,2',
-  ]
-  assert labels('all', 1 / 3, 0.33333333333333337) == [
-    'dqn, x=0.3333333333333333, y=0.3333333333333333,2',
-    'dqn, x=0.33333333333333337, y=0.33333333333333337,2',
   ]
 
 
@@ -110,23 +90,6 @@ def test_what_began_with_networks_of_other_runs_is_a_group_of_its_own(
   assert _shape(_group(tmp_path)) == [
     ('dqn', 'catch', [0, 1]),
     ('dqn, initial_from=before', 'catch', [2, 3, 4]),
-  ]
-
-
-def test_presets_are_shown_by_name(tmp_path):
-  presets = {'no': {}, **dqn.PRESETS}
-  for name in ('no', 'cql', 'rainbow'):
-    for more in ({}, {'batch_size': 7, 'n_step': 2}):
-      config = dqn.DQNConfig(**{**presets[name], **more})
-      settings = experiment.plain_config(config)
-      written_runs.write(tmp_path / f'{name}{len(more)}', config=settings)
-  assert _group(tmp_path).labels == [
-    'dqn',
-    'dqn, batch_size=7, n_step=2',
-    'dqn, preset=cql',
-    'dqn, preset=cql, batch_size=7, n_step=2',
-    'dqn, preset=rainbow',
-    'dqn, preset=rainbow, batch_size=7, n_step=2',
   ]
 
 

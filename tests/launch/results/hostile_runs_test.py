@@ -6,7 +6,6 @@ import os
 import pytest
 
 from repertory.launch import results
-from repertory.launch.cli import commands as command_line
 from repertory.launch.results import report
 from support.launch import written_runs
 
@@ -16,12 +15,6 @@ _SECRET = 'the secret'
 # byte that is not UTF-8, as in Python's paths; and their escaped forms.
 _NAMES = [r'$\frac{$', '\x1b[31m\nred', '\udcff']
 _SHOWN = [r'$\frac{$', r'\x1b[31m\nred', r'\udcff']
-
-
-def _call(capsys, *arguments):
-  code = command_line.run(arguments)
-  captured = capsys.readouterr()
-  return code, captured.out, captured.err
 
 
 class TestNames:
@@ -45,31 +38,30 @@ class TestNames:
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
-  @pytest.mark.parametrize('kind', ['text', 'csv'])
-  def test_are_visible_in_tables(self, folder, capsys, kind):
-    code, out, err = _call(capsys, 'runs', f'--format={kind}')
-    assert code == 0, err
-    assert out.count('\n') == 1 + 2 * len(_NAMES)
-    for text in (out, err):
-      assert text.replace('\n', '').isprintable()
-      for shown in _SHOWN:
-        assert f'runs/{shown}/' in text
-
-  def test_are_as_they_were_in_json(self, folder, capsys):
-    _, out, _ = _call(capsys, 'runs', '--format=json')
+  def test_are_visible_in_tables_and_as_they_were_in_json(
+    self, folder, run_command
+  ):
+    for kind in ('text', 'csv'):
+      code, out, err = run_command('runs', f'--format={kind}')
+      assert code == 0, err
+      assert out.count('\n') == 1 + 2 * len(_NAMES)
+      for text in (out, err):
+        assert text.replace('\n', '').isprintable()
+        for shown in _SHOWN:
+          assert f'runs/{shown}/' in text
+    _, out, _ = run_command('runs', '--format=json')
     assert out.isascii()
-    found = {row['environment'] for row in json.loads(out)}
-    assert found == set(_NAMES)
+    assert {row['environment'] for row in json.loads(out)} == set(_NAMES)
 
-  def test_are_drawn_as_they_are(self, folder, capsys):
+  def test_are_drawn_as_they_are(self, folder, run_command):
     what = '--what=return,learner.$x^$'
-    code, out, err = _call(capsys, 'plot', 'runs', what)
+    code, out, err = run_command('plot', 'runs', what)
     assert (code, out) == (0, 'Plot: plot.png\n'), err
     assert 'Glyph' not in err
 
-  def test_are_text_in_a_page(self, folder, capsys, monkeypatch):
+  def test_are_text_in_a_page(self, folder, run_command, monkeypatch):
     monkeypatch.setattr(report, '_MAX_BYTES', 0)  # So that they are linked.
-    code, _, err = _call(capsys, 'report', 'runs')
+    code, _, err = run_command('report', 'runs')
     assert code == 0, err
     text = (folder / 'report.html').read_text(encoding='utf-8')
     assert '\x1b' not in text
@@ -77,13 +69,13 @@ class TestNames:
       assert f'<code>{shown}/a</code>' in text
     assert 'href="runs/%FF/a/videos/%FF.mp4"' in text
 
-  def test_are_visible_in_errors(self, tmp_path, capsys):
+  def test_are_visible_in_errors(self, tmp_path, run_command):
     path = f'{tmp_path}/\x1b[31m'
-    code, _, err = _call(capsys, 'plot', path)
+    code, _, err = run_command('plot', path)
     assert code == 2
     assert r'/\x1b[31m is not there' in err
     os.mkdir(path)
-    code, _, err = _call(capsys, 'plot', path)
+    code, _, err = run_command('plot', path)
     assert code == 2
     assert r'/\x1b[31m (no run in it)' in err
 

@@ -6,7 +6,6 @@ import xml.etree.ElementTree
 
 import pytest
 
-from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.results import drawing, plots
 from support.launch import written_runs
@@ -56,26 +55,6 @@ def test_says_what_is_not_drawn(runs, tmp_path):
     'dqn on catch has no policy lag, learner steps',
     'dqn on x has no policy lag, learner steps',
   ]
-
-
-@pytest.mark.parametrize(
-  ('output', 'message'),
-  [
-    ('folder.svg', 'must be a file'),
-    ('file/a.svg', 'must be writable'),
-  ],
-)
-def test_bad_output_is_reported_and_nothing_written(
-  runs, tmp_path, monkeypatch, output, message
-):
-  monkeypatch.chdir(tmp_path)
-  (tmp_path / 'folder.svg').mkdir()
-  (tmp_path / 'file').touch()
-  before = sorted(tmp_path.iterdir())
-  with pytest.raises(SettingError, match=message) as caught:
-    plots.plot(runs, output)
-  assert caught.value.setting == 'output'
-  assert sorted(tmp_path.iterdir()) == before
 
 
 def test_without_matplotlib_says_what_to_install(runs, monkeypatch, tmp_path):

@@ -84,6 +84,10 @@ def test_page_is_whole_and_needs_no_network(folder):
   assert reader.tags.count('figure') == 2
   assert reader.tags.count('svg') == 2 + text.count('<li><svg')
   assert sorted(os.listdir(folder)) == ['report.html', 'runs']
+  # Colors are those of the page's style, light or dark.
+  assert 'prefers-color-scheme: dark' in text
+  assert 'stroke: var(--series-0)' in text
+  assert text.count('#0072b2') == 1
 
 
 def test_shows_settings_scores_and_waiting(folder):
@@ -96,7 +100,7 @@ def test_shows_settings_scores_and_waiting(folder):
     'Losses',
     'Throughput and waiting',
     'learning waits for acting: more or faster actors would help',
-    'Last evaluations',
+    'Runs',
     '70%',
   ):
     assert expected in texts, expected
@@ -104,30 +108,12 @@ def test_shows_settings_scores_and_waiting(folder):
   assert texts.count('discount') == 2
 
 
-@pytest.mark.parametrize(
-  ('num_environments', 'expected'),
-  [(1, 'dqn on env_0'), (4, 'dqn on 4 environments')],
-)
-def test_heading_is_short_and_one_environment_fills_the_page(
-  tmp_path, num_environments, expected
-):
-  for number in range(num_environments):
+def test_heading_is_short(tmp_path):
+  for number in range(4):
     written_runs.write(tmp_path / f'runs/{number}', environment=f'env_{number}')
   text = _write(tmp_path)
-  (heading,) = re.findall('<h1>(.*?)</h1>', text)
-  assert heading == expected
-  assert f'<title>Repertory: {heading}</title>' in text
-  # Sections of one panel are side by side.
-  assert ('<div class="columns">' in text) == (num_environments == 1)
-
-
-def test_colors_follow_the_page(folder):
-  text = _write(folder)
-  assert 'prefers-color-scheme: dark' in text
-  for color in ('#0072b2', '#333333'):
-    # Only in the page's style.
-    assert text.count(color) <= 1
-  assert 'stroke: var(--series-0)' in text
+  assert '<h1>dqn on 4 environments</h1>' in text
+  assert '<title>Repertory: dqn on 4 environments</title>' in text
 
 
 def test_runs_without_steps_make_a_page_too(tmp_path):
@@ -188,29 +174,20 @@ class TestCourse:
     ]
 
   def test_pace(self, tmp_path):
-    # 200 steps in 60 s; of its four rows the last took 100 in 5 s.
-    seconds = [0, 20, 50, 55]
-    actors = [
-      {'steps': s, 'elapsed_seconds': t}
-      for s, t in zip((0, 50, 100, 200), seconds)
-    ]
     replay = [
       {'steps': 1, 'inserts_wait': 1.0, 'samples_wait': 0.0, 'count': 3},
       {'steps': 2, 'inserts_wait': 0.0, 'samples_wait': 1.0, 'count': 1},
     ]
-    inference = [{'steps': 1, 'fill': f} for f in (0.5, 1.0)]
-    logs = {'actors': actors, 'replay': replay, 'inference': inference}
-    directory = written_runs.write(tmp_path / 'a', topology='central', **logs)
-    run = results.read(directory)
-    assert throughput.pace(run) == {
-      'steps/s': '3.3', 'lately': '20', 'updates/s': '1.7',
+    directory = written_runs.write(
+      tmp_path / 'a', topology='central', replay=replay
+    )
+    # 200 steps and 100 updates in 60 s.
+    assert throughput.pace(results.read(directory)) == {
+      'steps/s': '3.333', 'updates/s': '1.667',
       'acting blocked': '75%', 'learning blocked': '25%',
       'bottleneck': 'acting waits for learning: a faster learner would help',
     }  # fmt: skip
-    row = throughput.inference(run)
-    assert row.pop('of the computed rows asked for') == '75%'
-    assert set(row.values()) == {'–'}
-    directory = written_runs.write(tmp_path / 'b', **logs)
+    directory = written_runs.write(tmp_path / 'b', replay=replay)
     pace = throughput.pace(results.read(directory))
     assert pace['acting blocked'] == '–'
     assert pace['bottleneck'] == 'acting and learning take turns'

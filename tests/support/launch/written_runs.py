@@ -59,10 +59,6 @@ def write(
       'learner_steps': s / 2,
       'elapsed_seconds': s / 10,
       'episode_return': value,
-      'episode_return_deviation': 0.5,
-      'episode_return_min': value - 1,
-      'episode_return_max': value + 1,
-      'count': 10,
     }
     for s, value in returns
   ]

@@ -7,7 +7,6 @@ a line for each violation.
 import ast
 import os
 import pathlib
-import re
 
 MAX_FILE_LINES = 600
 MAX_FUNCTION_LINES = 60
@@ -26,20 +25,13 @@ _RANKS_OF_COMPONENTS = (
   ('types', 'runtime', 'specs', 'actions'),
   ('core', 'interfaces'),
   (
-    'checkpoints',
-    'distributions',
-    'losses',
-    'networks',
-    'policies',
-    'replay',
-    'adders',
-    'variables',
-    'loggers',
+    'checkpoints', 'distributions', 'losses', 'networks', 'policies', 'replay',
+    'adders', 'variables', 'loggers',
   ),
   ('actors', 'learners', 'inference', 'offline'),
   ('gossip', 'transports', 'anakin'),
   ('testing',),
-)
+)  # fmt: skip
 _RANKS_OF_LAUNCH = (
   ('platform', 'experiments'),
   ('opening',),
@@ -60,18 +52,9 @@ _RANK_OF = {
 }
 # Folders and files that may import a library.
 _GYMNASIUM_AND_FRIENDS = (
-  'gymnasium',
-  'gym',
-  'ale_py',
-  'atari_py',
-  'bsuite',
-  'dm_control',
-  'envpool',
-  'gymnax',
-  'mujoco',
-  'procgen',
-  'pygame',
-)
+  'gymnasium', 'gym', 'ale_py', 'atari_py', 'bsuite', 'dm_control', 'envpool',
+  'gymnax', 'mujoco', 'procgen', 'pygame',
+)  # fmt: skip
 _FENCES = {
   'launchpad': ('launch/launchers/launchpad.py',),
   'courier': ('launch/launchers/courier_servers.py',),
@@ -277,21 +260,6 @@ def _is_inside(path, places):
   )
 
 
-def check_absolute_imports(path, tree):
-  """Checks that imports are absolute and begin with `repertory`."""
-  found = [
-    f'{path}:{node.lineno}: relative import'
-    for node in ast.walk(tree)
-    if isinstance(node, ast.ImportFrom) and node.level
-  ]
-  found += [
-    f'{path}:{line}: imports {name}, not repertory.{name}'
-    for line, name in imports(tree)
-    if name.split('.')[0] in _FOLDERS
-  ]
-  return found
-
-
 def check_names(path):
   """Checks that no module or folder has a name without meaning, as `utils`."""
   found = []
@@ -323,15 +291,3 @@ def check_function_lengths(path, tree):
           f'is {MAX_FUNCTION_LINES}'
         )
   return found
-
-
-def check_docstrings(path, tree):
-  """Checks that no line or entry of a docstring begins with 'Of'."""
-  kinds = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-  return [
-    f'{path}:{node.body[0].lineno + i}: {line.strip()!r} is no phrase'
-    for node in ast.walk(tree)
-    if isinstance(node, kinds) and ast.get_docstring(node) is not None
-    for i, line in enumerate(ast.get_docstring(node, clean=False).splitlines())
-    if re.match(r'\s*([\w*, ]+: )?Of\b', line)
-  ]
