@@ -126,7 +126,7 @@ class Coordinator:
   def return_steps(self, node: str, unused: int) -> None:
     """Takes back granted steps that were not taken."""
     with self._lock:
-      self._step_budget.give_back(node, unused)
+      self._step_budget.use(node, unused)
 
   def report_actor(
     self, node: str, report: reports.ActorReport
@@ -146,29 +146,19 @@ class Coordinator:
       self._gauges.take_actor(node, report)
       return self.reply()
 
-  def report_inference(
-    self, node: str, version: int, age_seconds: float, row: Mapping[str, float]
+  def report_row(
+    self, label: str, node: str, row: Mapping[str, float]
   ) -> reports.HeartbeatReply:
-    """Handles the heartbeat of an inference node."""
-    with self._lock:
-      self._node_registry.hear(node)
-      self._gauges.take_version(node, version, age_seconds)
-      self._gauges.take_inference(node, row)
-      self._logs.write(
-        'inference',
-        {**self._progress.position, 'node': node, 'version': version, **row},
-      )
-      return self.reply()
+    """Handles the heartbeat of an inference node or a Bellman updater.
 
-  def report_targets(
-    self, node: str, row: Mapping[str, float]
-  ) -> reports.HeartbeatReply:
-    """Handles the heartbeat of a Bellman updater."""
+    Args:
+      label: Its log, which gets the row.
+    """
     with self._lock:
-      self._node_registry.hear(node, row['targets'])
-      self._gauges.take_targets(node, row)
-      position = self._progress.position
-      self._logs.write('bellman_updaters', {**position, 'node': node, **row})
+      self._node_registry.hear(node, row.get('targets'))
+      row = {'node': node, **row}
+      self._gauges.take_row(label, row)
+      self._logs.write(label, {**self._progress.position, **row})
       return self.reply()
 
   def report_learner(
@@ -404,8 +394,7 @@ class StepBudget:
   def __init__(self, max_steps: int, num_actors: int):
     self._max_steps = max_steps
     self._num_actors = num_actors
-    self._open: dict[str, int] = {}
-    self._num_open = 0  # Their sum.
+    self._granted: dict[str, int] = {}
 
   def acquire(self, node: str, wanted: int, steps_done: int) -> int:
     """Grants steps to an actor.
@@ -413,30 +402,22 @@ class StepBudget:
     Returns:
       At least `wanted` steps, or 0 when none are left beside the `steps_done`.
     """
-    left = self._max_steps - steps_done - self._num_open
+    left = self._max_steps - steps_done - sum(self._granted.values())
     if left <= 0:
       return 0
     # Smaller grants towards the end, so that all actors end together.
     share = left // (4 * self._num_actors)
     granted = max(wanted, min(share, _MAX_GRANT))
-    self._add(node, granted)
+    self.use(node, -granted)
     return granted
 
-  def give_back(self, node: str, unused: int) -> None:
-    """Takes back granted steps that were not taken."""
-    self._add(node, -unused)
-
   def use(self, node: str, steps: int) -> None:
-    """Moves reported steps out of the grants."""
-    self._add(node, -steps)
+    """Ends grants of steps that were reported, or given back."""
+    self._granted[node] = self._granted.get(node, 0) - steps
 
   def drop(self, node: str) -> None:
     """Takes back all grants of an actor that has ended."""
-    self._num_open -= self._open.pop(node, 0)
-
-  def _add(self, node: str, steps: int) -> None:
-    self._open[node] = self._open.get(node, 0) + steps
-    self._num_open += steps
+    self._granted.pop(node, None)
 
 
 class Progress:

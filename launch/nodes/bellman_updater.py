@@ -166,7 +166,7 @@ class BellmanUpdaterNode(node.Node):
         'version': self._variable_client.version,
         'age_seconds': self._variable_client.age_seconds or 0.0,
       }
-      reply = self._coordinator.report_targets(self.name, row)
+      reply = self._coordinator.report_row(reports.TARGETS, self.name, row)
     self._handle(reply)
     return reply
 

@@ -1,12 +1,12 @@
 """Mean of the parameters of several learners."""
 
-import pickle
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from repertory.components import gossip, learners, types
+from repertory.components import learners, types
 
 
 def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -31,23 +31,6 @@ def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
     )
     for name, total in sums.items()
   }
-
-
-def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-  """Serializes arrays for an RPC."""
-  return pickle.dumps(dict(arrays), pickle.HIGHEST_PROTOCOL)
-
-
-def unpack(packed: bytes) -> dict[str, np.ndarray]:
-  """Decodes the result of `pack`; {} for b''."""
-  return pickle.loads(packed) if packed else {}
-
-
-def with_steps(
-  state: Mapping[str, np.ndarray], steps: int
-) -> dict[str, np.ndarray]:
-  """Returns a learner state with another number of learner steps."""
-  return {**state, 'learner_steps': np.asarray(steps, np.int64)}
 
 
 class LearnerMean:
@@ -83,7 +66,8 @@ class LearnerMean:
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
-    return with_steps(mean(self._saved()), self.steps)
+    steps = np.asarray(self.steps, np.int64)
+    return {**mean(self._saved()), 'learner_steps': steps}
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
     self.begun_with = dict(state)
@@ -150,14 +134,16 @@ class LearnerMean:
     """Returns the Euclidean distance of each learner from the mean."""
     with self._lock:
       states = self._present()
-    if not states:
-      return {}
-    layout = gossip.VectorLayout(next(iter(states.values())))
-    vectors = {name: layout.join(state) for name, state in states.items()}
-    center = np.mean(list(vectors.values()), 0)
+    center = mean(states.values())
     return {
-      name: float(np.linalg.norm(vector - center))
-      for name, vector in vectors.items()
+      name: math.sqrt(
+        sum(
+          float(np.square(array - center[key]).sum())
+          for key, array in state.items()
+          if np.issubdtype(array.dtype, np.floating)
+        )
+      )
+      for name, state in states.items()
     }
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:

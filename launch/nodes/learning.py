@@ -12,7 +12,6 @@ from repertory.components import (
   core,
   interfaces,
   learners,
-  loggers,
   replay,
   transports,
   types,
@@ -61,7 +60,7 @@ class LearningNode(node.Node, core.VariableSource):
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
     self._logger = logs.aggregate(
-      _RemoteLogger(self._coordinator, kinds.LEARNER.name),
+      logs.Passing(kinds.LEARNER.name, self._coordinator.write),
       latest=['skipped_updates'],
     )
 
@@ -198,20 +197,6 @@ def report_data_change(
     context.name,
     'sampling of the data restarts: the checkpoint has no state for them',
   )
-
-
-class _RemoteLogger(loggers.Logger):
-  """Passes rows to the coordinator."""
-
-  def __init__(self, coordinator: Any, label: str):
-    self._coordinator = coordinator
-    self._label = label
-
-  def write(self, data) -> None:
-    self._coordinator.write(self._label, dict(data))
-
-  def close(self) -> None:
-    pass
 
 
 def _describe_table(
