@@ -188,14 +188,7 @@ class Outlet:
     find: Callable[[], str | None],
     caller: callers.Caller,
   ):
-    """Starts the thread.
-
-    Args:
-      neighbor: Name of the receiver.
-      find: Returns the neighbor's current address; None if it is not (yet)
-        known.
-      caller: Identity of the sender.
-    """
+    """Starts the thread; `find` returns the neighbor's current address."""
     self._neighbor = neighbor
     self._find = find
     self._hello = json.dumps(caller._asdict()).encode() + b'\n'
@@ -206,12 +199,7 @@ class Outlet:
     self._thread = _start(f'gossip_to_{neighbor}', self._run)
 
   def put(self, version: int, vector: np.ndarray) -> None:
-    """Sets the vector to send next.
-
-    Args:
-      version: The sender's learner steps.
-      vector: `[P]`; it must not change afterwards.
-    """
+    """Sets the next vector, which must not change, and its learner steps."""
     self._newest = version, vector.data.cast('B')
     self._has_come.set()
 

@@ -45,11 +45,8 @@ class Coordinator:
   ):
     """Continues the counts of a resumed run.
 
-    Args:
-      title: Display title of the run.
-      max_restarts: Maximum restarts of one node within
-        `node_registry.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
-      fencing: Shuts out the old process of a restarted node.
+    A node may be restarted `max_restarts` times within
+    `node_registry.WINDOW_SECONDS`.
     """
     experiment = session.experiment
     self._session = session
@@ -149,11 +146,7 @@ class Coordinator:
   def report_row(
     self, label: str, node: str, row: Mapping[str, float]
   ) -> reports.HeartbeatReply:
-    """Handles the heartbeat of an inference node or a Bellman updater.
-
-    Args:
-      label: Its log, which gets the row.
-    """
+    """Handles a heartbeat of an inference node or updater, with a log row."""
     with self._lock:
       self._node_registry.hear(node, row.get('targets'))
       row = {'node': node, **row}
@@ -186,11 +179,7 @@ class Coordinator:
     lengths: Sequence[int],
     metrics: Mapping[str, Sequence[float]] | None = None,
   ) -> bool:
-    """Logs an evaluation.
-
-    Returns:
-      Whether it is the best so far; then the caller must call `keep_best`.
-    """
+    """Logs an evaluation; if it returns True, the caller must `keep_best`."""
     metrics = metrics or {}
     with self._lock:
       row, is_best = self._evaluations.take(
@@ -253,12 +242,10 @@ class Coordinator:
       self._end(failure)
 
   def lose(self, failure: failures.Failure) -> bool:
-    """Handles the premature end of a node's process.
+    """Handles the premature end of a node; returns whether to restart it.
 
-    A failure that the node has reported takes precedence.
-
-    Returns:
-      Whether to restart the node. If not, and it was not done, the run ends.
+    A failure that the node has reported takes precedence. If it is not
+    restarted, and was not done, the run ends.
     """
     with self._lock:
       node = failure.node
@@ -297,11 +284,7 @@ class Coordinator:
     self._callbacks.wait_for_decision(stop)
 
   def end_callbacks(self) -> str:
-    """Ends callbacks and loggers; to be called until it returns ''.
-
-    Returns:
-      Message on those that still run; '' if none does.
-    """
+    """Ends callbacks and loggers; returns those that still run, at last ''."""
     with self._lock:
       self._logs.flush()
       end = self._phases.describe_end(self._message)
@@ -397,11 +380,7 @@ class StepBudget:
     self._granted: dict[str, int] = {}
 
   def acquire(self, node: str, wanted: int, steps_done: int) -> int:
-    """Grants steps to an actor.
-
-    Returns:
-      At least `wanted` steps, or 0 when none are left beside the `steps_done`.
-    """
+    """Grants at least `wanted` steps, or 0 when none are left."""
     left = self._max_steps - steps_done - sum(self._granted.values())
     if left <= 0:
       return 0

@@ -44,12 +44,7 @@ class Evaluations:
     metrics: Mapping[str, Sequence[float]],
     steps: int,
   ) -> tuple[dict[str, float], bool]:
-    """Records an evaluation.
-
-    Returns:
-      Its log row, and whether it is the best so far; then the caller must call
-      `keep`.
-    """
+    """Returns the log row of an evaluation, and whether it is the best."""
     mean = sum(returns) / len(returns)
     variance = sum((r - mean) ** 2 for r in returns) / len(returns)
     self.latest = EvaluationResult(mean, steps)
@@ -67,17 +62,10 @@ class Evaluations:
   def keep(
     self, policy: Mapping[str, np.ndarray], state: Mapping[str, Any]
   ) -> str:
-    """Saves the policy of the latest evaluation as the best policy.
+    """Saves the policy of the latest evaluation, with a run state, as the best.
 
-    Args:
-      policy: The evaluated policy, see `learners.save_exported`.
-      state: Run state of a checkpoint.
-
-    Returns:
-      Reason of a write failure, after which the previous best remains; or ''.
-
-    Raises:
-      CheckpointWriteError: As chosen by `checkpoint_errors`.
+    Returns the reason of a write failure, after which the previous best
+    remains, or raises CheckpointWriteError, as chosen by `checkpoint_errors`.
     """
     latest = cast(EvaluationResult, self.latest)  # `take` is called first.
     counts = {

@@ -167,14 +167,9 @@ class EpisodeStatistics:
     episodes: Sequence[tuple[float, ...]],
     position: Mapping[str, float],
   ) -> dict[str, np.ndarray]:
-    """Records finished episodes.
+    """Records return, length and `info` values of K > 0 finished episodes.
 
-    Args:
-      episodes: Return, length and `info` values of each; at least one.
-      position: Step counts and elapsed time of the run.
-
-    Returns:
-      Log columns `[K]` by name, for K episodes.
+    Returns log columns `[K]` by name.
     """
     returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
     size = len(returns)

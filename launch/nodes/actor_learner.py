@@ -115,9 +115,7 @@ class ActorLearnerNode(actor.ActorNode):
 
     Args:
       own: Its own session, as of a new run, see `shares.make_sessions`.
-      index: Index among all learners, from 0.
       settings: The topology, `topologies.gossip.Gossip`.
-      gossip_node: Client of the gossip node.
     """
     self._caller = tuple(context.caller)
     self._gossip = gossip_node

@@ -103,12 +103,7 @@ class EvaluatorNode(node.Node):
     return self.next_at <= steps < self._max_steps
 
   def evaluate(self, steps: int) -> None:
-    """Runs the episodes of an evaluation and reports them.
-
-    Args:
-      steps: Environment steps so far; the next evaluation is due one period
-        later.
-    """
+    """Runs and reports an evaluation; the next is due one period later."""
     self.next_at = self._period * (steps // self._period + 1)
     if self._evaluation is None:
       return

@@ -51,11 +51,7 @@ class LearnerMean:
     names: Sequence[str],
     saved: Callable[[], Iterable[Mapping[str, np.ndarray]]],
   ):
-    """Starts without reports.
-
-    Args:
-      saved: Returns the saved arrays of each learner.
-    """
+    """Starts without reports; `saved` returns each learner's saved arrays."""
     self.steps = 0
     self.begun_with: dict[str, np.ndarray] = {}
     self.changes = 0

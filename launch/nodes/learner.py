@@ -81,10 +81,7 @@ class LearnerNode(learning.LearningNode):
   def catch_up(self, num_items: int, flush: Callable[[], None]) -> None:
     """Learns until no batch is due, in a single-threaded run.
 
-    Args:
-      num_items: Items added since this node was made.
-      flush: Blocks until the table has taken all items; called before sampling,
-        so that the sampled items are reproducible.
+    It calls `flush` before it samples, so that samples are reproducible.
     """
     self._end.expect_batches()
     while self._end.updates_due(self.version, num_items):

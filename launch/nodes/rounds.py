@@ -150,15 +150,12 @@ class Rounds(transports.ActorSnapshots):
     self._has_come = threading.Condition()
 
   def begin(self, number: int, steps: int, stop: signals.StopSignal) -> bool:
-    """Blocks until it is decided whether a round takes place.
+    """Blocks until it is decided; returns whether a round takes place.
 
     Args:
       number: Number of the round; an actor asks for rounds in order.
       steps: Environment steps of this actor in all earlier rounds.
       stop: Signal that ends the wait.
-
-    Returns:
-      Whether the round takes place.
     """
     with self._has_come:
       self._newest = max(self._newest, number)
@@ -198,9 +195,8 @@ class Rounds(transports.ActorSnapshots):
   ) -> None:
     """Takes the state of an actor at the start of a round, if needed.
 
-    Args:
-      takes_place: Whether the round takes place; if not, acting ends there.
-      make_deposit: Returns the actor's state; None if it cannot be saved.
+    Acting ends at a round that does not take place. `make_deposit` returns None
+    if the actor cannot be saved.
     """
     with self._has_come:
       if not takes_place:
@@ -287,13 +283,7 @@ class RoundBudget:
     stop: signals.StopSignal,
     late: signals.StopSignal,
   ):
-    """Starts without grants.
-
-    Args:
-      index: Index of the actor.
-      stop: Signal after which no new round begins.
-      late: Signal that ends waits for other actors.
-    """
+    """Starts without grants; after `stop`, no new round begins."""
     self._rounds = rounds
     self._index = index
     self._stop = stop

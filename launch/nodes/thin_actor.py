@@ -150,16 +150,7 @@ def make_loop(
   environment_ids: Sequence[int],
   **client_settings,
 ) -> tuple[environment_loop.EnvironmentLoop, client_lib.InferenceClient]:
-  """Connects an environment batch to an inference server.
-
-  Args:
-    spec: `specs.EnvironmentSpec` of one environment.
-    environment_ids: Environment id of each slot, in order.
-    **client_settings: Further arguments of `InferenceClient`.
-
-  Returns:
-    The loop, and its client, which the caller must close.
-  """
+  """Connects environments to a server; the caller must close the client."""
   client = client_lib.InferenceClient(
     address, spec, environment_ids, **client_settings
   )
