@@ -20,12 +20,8 @@ class Evaluations:
   """Tracks the latest and the best evaluation, and saves the best policy.
 
   The best is taken over all runs of a directory that resume one another. Among
-  equal returns, the first is the best.
-
-  Attributes:
-    latest: Latest evaluation of this run; None before the first.
-    best: Best evaluation so far; None before the first.
-    warning: Reason why an earlier run's best cannot be read; '' if it can.
+  equal returns, the first is the best. `warning` is the reason why an earlier
+  run's best cannot be read, or ''.
   """
 
   def __init__(self, session: session_lib.Session):

@@ -19,14 +19,10 @@ from repertory.launch.opening import session as session_lib
 class EvaluationSetup(NamedTuple):
   """Environment loop and evaluated policy of an evaluator.
 
-  Attributes:
-    loop: Loop over evaluation environments.
-    close: Closes environments and variable client.
-    save: Returns the policy of the last evaluation, see
-      `learners.save_exported`.
-    refresh: Copies the learner's newest variables into the policy, which keeps
-      them until the next call. By default it does nothing: an inference server
-      updates its own policy.
+  `save` returns the policy of the last evaluation, see
+  `learners.save_exported`. `refresh` copies the learner's newest variables into
+  the policy, which keeps them until the next call; an inference server updates
+  its own policy.
   """
 
   loop: environment_loop.EnvironmentLoop

@@ -34,14 +34,11 @@ _LAST_SECONDS = 60.0
 
 
 class LearnerStart(NamedTuple):
-  """Initial state of a learner.
+  """Initial state of a learner, and its counts of steps and episodes.
 
-  Attributes:
-    has_checkpoint: Whether it resumes from its own checkpoint.
-    whole: Packed mean of parameters and optimizer state, if the run's
-      checkpoint has no part for each learner; else b''.
-    counts: Steps, episodes and learner steps of the initial state.
-    learned: Packed parameters that replace those; b'' for none.
+  It resumes from its own checkpoint, or from the packed mean of parameters and
+  optimizer states (`whole`), if any; then packed parameters (`learned`), if
+  any, replace its own.
   """
 
   has_checkpoint: bool
@@ -74,7 +71,7 @@ class GossipNode(node.Node):
       session, self._deposits, self._coordinator, self._means, self.name
     )
     self._resumed_from = self._checkpoints.restore()
-    self._begins_at_step = self._means.steps
+    self.begins_at_step = self._means.steps
     if session.is_resumed and not all(map(self._deposits.kept_of, names)):
       all_begin = (
         f'all {len(names)} learners begin' if len(names) > 1
@@ -96,12 +93,17 @@ class GossipNode(node.Node):
     )
 
   @property
+  def version(self) -> int:
+    """Learner steps of all learners."""
+    return self._means.steps
+
+  @property
   def description(self):
     return {
       'config': self._session.identity,
       'learners': self._names,
       'updates_to_come': self._session.updates_to_come,
-      'run_starts_at_learner_step': self._begins_at_step,
+      'run_starts_at_learner_step': self.begins_at_step,
       'resumed_from': self._resumed_from,
       'initial_from': self._session.initial,
     }
@@ -125,7 +127,7 @@ class GossipNode(node.Node):
       self._stop.wait(reports.PERIOD_SECONDS)
     learning.wait_for_actors(self._coordinator, _LAST_SECONDS)
     self._report_unwritten()
-    if self._is_untouched():
+    if learning.is_untouched(self, self._coordinator, self._session):
       return
     if self._deposits.is_complete:
       self._checkpoints.write()
@@ -159,14 +161,6 @@ class GossipNode(node.Node):
     """Warns of checkpoints that could not be written, or raises."""
     while self._unwritten:
       self._checkpoints.fail(self._unwritten.pop(0))
-
-  def _is_untouched(self) -> bool:
-    """Returns whether this run took no step, so needs no checkpoint."""
-    steps = self._coordinator.reply().steps
-    return (
-      self._means.steps == self._begins_at_step
-      and steps == self._session.counts['steps']
-    )
 
   # Served to learners, which pass their caller identity first.
 

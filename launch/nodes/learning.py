@@ -36,6 +36,7 @@ class LearningNode(node.Node, core.VariableSource):
   Attributes:
     network: Network that is trained.
     learner: Learner of the network.
+    begins_at_step: Learner steps at the start of this run.
   """
 
   learner: learners.LearnerState
@@ -77,7 +78,7 @@ class LearningNode(node.Node, core.VariableSource):
       self._session, snapshots, self._coordinator, learner, self.name
     )
     self._resumed_from = self._checkpoints.restore()
-    self._begins_at_step = learner.steps
+    self.begins_at_step = learner.steps
 
   @property
   def description(self):
@@ -86,7 +87,7 @@ class LearningNode(node.Node, core.VariableSource):
       'jit_compile': self._session.jit_compile,
       'updates_to_come': self._session.updates_to_come,
       'samples_per_insert': _ratio(self._table),
-      'run_starts_at_learner_step': self._begins_at_step,
+      'run_starts_at_learner_step': self.begins_at_step,
       'resumed_from': self._resumed_from,
       'initial_from': self._session.initial,
     }
@@ -161,6 +162,16 @@ def report_tables(
       logs.label_of(table), _describe_table(table, found[table.name])
     )
   return reply
+
+
+def is_untouched(
+  node: Any, coordinator: Any, session: session_lib.Session
+) -> bool:
+  """Returns whether this run took no step, so needs no checkpoint."""
+  return (
+    node.version == node.begins_at_step
+    and coordinator.reply().steps == session.counts['steps']
+  )
 
 
 def wait_for_actors(coordinator: Any, seconds: float) -> None:

@@ -22,16 +22,9 @@ _RECONNECT_SECONDS = 0.25
 class ThinSettings:
   """Settings of a thin actor.
 
-  Attributes:
-    server: Name of its inference node.
-    environment_ids: Ids of its training environments.
-    seeds: Seed of each environment in the first generation of this node.
-    environments: Factory of the environments.
-    spec: `specs.EnvironmentSpec` of one environment.
-    timeout_seconds: Timeout of waits for actions, and for a lost server to come
-      back.
-    num_connections: 1, or 2 for double buffering: one half of the environments
-      steps while the other half waits for actions.
+  `seeds` are those of its first generation, and `server` is the name of its
+  inference node. With 2 connections, one half of the environments steps while
+  the other half waits for actions.
   """
 
   server: str

@@ -23,10 +23,6 @@ def nodes(clock):
   return node_registry.NodeRegistry(max_restarts=2, clock=clock)
 
 
-def _states(nodes):
-  return dict(nodes.figures(0.0)['nodes'])
-
-
 class TestRestarts:
   @pytest.mark.parametrize(
     ('name', 'may'), [('actor/3', True), ('learner', False)]
@@ -40,39 +36,6 @@ class TestRestarts:
     nodes.expect(['learner'])
     nodes.register('inference/0')
     assert not nodes.may_restart('inference/0')
-
-
-class TestStates:
-  def test_follow_events(self, nodes):
-    nodes.expect(['actor/0', 'learner'])
-    assert _states(nodes) == {
-      'actor/0': 'starting',
-      'learner': 'starting',
-    }
-    assert not nodes.have_all_started()
-    nodes.register('actor/0')
-    nodes.register('learner')
-    assert nodes.have_all_started()
-    nodes.restart('actor/0')
-    assert _states(nodes)['actor/0'] == 'restarting'
-    assert not nodes.have_all_started()
-    nodes.register('actor/0')
-    nodes.finish('actor/0')
-    nodes.fail('learner')
-    assert _states(nodes) == {'actor/0': 'done', 'learner': 'failed'}
-    assert nodes.finished() == ['actor/0', 'learner']
-
-  def test_phase_ends_when_all_its_nodes_are_done(self, nodes):
-    assert not nodes.have_finished('acting')  # No node is expected yet.
-    nodes.expect(['replay', 'actor/0', 'actor/1', 'learner'])
-    assert nodes.have_finished('evaluating')  # There is no evaluator.
-    nodes.finish('actor/1')
-    assert not nodes.have_finished('acting')
-    nodes.finish('actor/0')
-    assert nodes.have_finished('acting')
-    assert not nodes.have_finished('learning')
-    nodes.finish('learner')
-    assert nodes.have_finished('learning')
 
 
 class TestOverdue:

@@ -20,31 +20,30 @@ from support.replay import replay_fixture
 _SECONDS = 60.0
 
 
-def _make(schedule, num_actors, make=rounds.Rounds, restored=None):
+def _make(schedule, num_actors, restored=None):
   publisher = variables.Publisher([tf.Variable(0.0)])
   publisher.keep(3)
   publisher.publish(0, 1.0)
-  return make(
+  return rounds.Rounds(
     schedule, num_actors, publisher, max_steps=10, num_episodes=5,
     timeout_seconds=_SECONDS, stop=signals.StopSignal(),
     restored=restored or rounds.Restored(),
   )  # fmt: skip
 
 
-class TestSchedule:
-  def test_one_update_per_round(self):
-    schedule = rounds.Schedule(period=20, num_environments=8, batch_size=8)
-    versions = [schedule.version_of(k) for k in range(5)]
-    assert versions == [0, 0, 1, 2, 3]
+@pytest.mark.parametrize(
+  ('num_environments', 'versions', 'num_versions'),
+  [
     # Of round k there may be three: k − 1, and what is learned from the rounds
     # k − 1 and k.
-    assert schedule.num_versions == 3
-
-  def test_other_batches(self):
-    schedule = rounds.Schedule(period=20, num_environments=6, batch_size=4)
-    # Of 0, 0, 6, 12 and 18 items.
-    assert [schedule.version_of(k) for k in range(5)] == [0, 0, 1, 3, 4]
-    assert schedule.num_versions == 4  # 2 × 6 / 4, and one.
+    (4, [0, 0, 1, 2, 3], 3),
+    (6, [0, 0, 1, 3, 4], 4),  # Of 0, 0, 6, 12 and 18 items. And 2 × 6 / 4 + 1.
+  ],
+)
+def test_schedule(num_environments, versions, num_versions):
+  schedule = rounds.Schedule(20, num_environments, batch_size=4)
+  assert [schedule.version_of(k) for k in range(5)] == versions
+  assert schedule.num_versions == num_versions
 
 
 class TestRounds:
@@ -99,29 +98,6 @@ class TestRounds:
     lockstep._timeout_seconds = 0.0
     with pytest.raises(TimeoutError, match='all actors to arrive at round 0'):
       lockstep.begin(0, 0, signals.StopSignal())
-
-  def test_leases_count_what_was_taken(self):
-    begun = []
-
-    class Noting(rounds.Rounds):
-      def begin(self, number, steps, stop):
-        begun.append((number, steps))
-        return number < 2
-
-      def arrive(self, index, number, takes_place, make_deposit):
-        pass
-
-    schedule = rounds.Schedule(period=3, num_environments=4, batch_size=4)
-    stop = signals.StopSignal()
-    lockstep = _make(schedule, 1, Noting)
-    step_budget = rounds.RoundBudget(lockstep, 0, stop, stop)
-    granted = []
-    # In the second step one of two environments starts an episode.
-    for unused in (0, 0, 1, 0, 0, 0, 0):
-      step_budget.return_steps('actor/0', unused)
-      granted.append(step_budget.acquire_steps('actor/0', 2))
-    assert granted == [2, 2, 2, 2, 2, 2, 0]
-    assert begun == [(0, 0), (1, 5), (2, 11)]
 
 
 class TestSnapshots:
