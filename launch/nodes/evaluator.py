@@ -104,9 +104,12 @@ class EvaluatorNode(node.Node):
     if self._evaluation is None:
       return
     self._evaluation.refresh()
-    episodes = self._run_episodes(self._evaluation)
-    if episodes is None:
-      return
+    self._progressed_at = time.monotonic()
+    episodes = self._evaluation.loop.run_episodes(
+      self._num_episodes, self._should_stop
+    )
+    if len(episodes) < self._num_episodes:
+      return  # It was interrupted.
     self.evaluated_at = steps
     is_best = self._coordinator.report_evaluation(
       [episode.episode_return for episode in episodes],
@@ -123,16 +126,6 @@ class EvaluatorNode(node.Node):
     """Closes the evaluation environments and the variable client."""
     if self._evaluation is not None:
       self._evaluation.close()
-
-  def _run_episodes(
-    self, evaluation: EvaluationSetup
-  ) -> list[environment_loop.Episode] | None:
-    """Returns the episodes of an evaluation; None if it was interrupted."""
-    self._progressed_at = time.monotonic()
-    episodes = evaluation.loop.run_episodes(
-      self._num_episodes, self._should_stop
-    )
-    return episodes if len(episodes) == self._num_episodes else None
 
   def _should_stop(self) -> bool:
     self.total_steps += 1

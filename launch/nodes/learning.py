@@ -128,9 +128,8 @@ class LearningNode(node.Node, core.VariableSource):
   def _report_tables(
     self, tables: Mapping[str, replay.TableInfo]
   ) -> reports.HeartbeatReply:
-    """Reports learner steps and table statuses to the coordinator."""
     return report_tables(
-      self._coordinator, self.name, self.learner.steps, self._tables, tables
+      self._coordinator, self.name, self.version, self._tables, tables
     )
 
   def checkpoint_if_due(self) -> None:
