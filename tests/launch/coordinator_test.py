@@ -41,28 +41,32 @@ def _report(coordinator, steps, **settings):
 
 
 class TestPhases:
-  def test_follow_each_other_as_nodes_finish(self, coordinator):
-    coordinator.expect(['replay', 'learner', 'evaluator', 'actor/0', 'actor/1'])
-    seen = []
-    for name in ('actor/1', 'actor/0', 'learner', 'evaluator'):
-      seen.append(coordinator.reply().phase)
+  @pytest.mark.parametrize(
+    ('others', 'finished', 'phases'),
+    [
+      (
+        ['replay', 'learner', 'evaluator'],
+        ['actor/1', 'actor/0', 'learner', 'evaluator'],
+        ['acting', 'acting', 'learning', 'evaluating', 'done'],
+      ),
+      # The learner need not wait for targets not computed by then. And phases
+      # without nodes are skipped.
+      (
+        ['learner', 'bellman_updater/0'],
+        ['actor/0', 'actor/1', 'bellman_updater/0', 'learner'],
+        ['acting', 'acting', 'labeling', 'learning', 'done'],
+      ),
+    ],
+  )
+  def test_follow_each_other_as_nodes_finish(
+    self, coordinator, others, finished, phases
+  ):
+    coordinator.expect([*others, 'actor/0', 'actor/1'])
+    seen = [coordinator.reply().phase]
+    for name in finished:
       coordinator.finish(name)
-    seen.append(coordinator.reply().phase)
-    assert seen == ['acting', 'acting', 'learning', 'evaluating', 'done']
-
-  def test_phases_without_nodes_are_skipped(self, coordinator):
-    coordinator.expect(['learner'])
-    assert coordinator.reply().phase == reports.LEARNING
-    coordinator.finish('learner')
-    assert coordinator.reply().phase == reports.DONE
-
-  def test_updaters_finish_between_actors_and_learner(self, coordinator):
-    """The learner need not wait for targets not computed by then."""
-    coordinator.expect(['learner', 'actor/0', 'bellman_updater/0'])
-    coordinator.finish('actor/0')
-    assert coordinator.reply().phase == reports.LABELING
-    coordinator.finish('bellman_updater/0')
-    assert coordinator.reply().phase == reports.LEARNING
+      seen.append(coordinator.reply().phase)
+    assert seen == phases
 
   def test_a_run_that_is_done_cannot_be_stopped(self, coordinator):
     coordinator.expect(['actor/0'])

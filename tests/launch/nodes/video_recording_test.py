@@ -214,19 +214,6 @@ def _experiment(tmp_path):
 
 
 class TestEvaluate:
-  @pytest.mark.chaos
-  def test_videos_change_nothing(self, experiment, tmp_path):
-    episodes = launch.evaluate(experiment, 12)
-    found = launch.evaluate(
-      experiment, 12, video=str(tmp_path), video_format='gif'
-    )
-    assert found == episodes
-    assert len({episode.episode_return for episode in episodes}) == 2
-    assert sorted(os.listdir(tmp_path)) == [
-      f'episode_{i:03}_return_{episode.episode_return}.gif'
-      for i, episode in enumerate(episodes, 1)
-    ]
-
   def test_command(self, experiment, capsys):
     def run(*flags):
       directory = f'--directory={experiment.directory}'
