@@ -400,12 +400,7 @@ class StepBudget:
 
 
 class Progress:
-  """Step counts and elapsed time of a run, earlier runs included.
-
-  Attributes:
-    steps: Environment steps.
-    learner_steps: Learner steps.
-  """
+  """Step counts and elapsed time of a run, earlier runs included."""
 
   def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
     counts = session.counts

@@ -28,12 +28,7 @@ from repertory.launch.opening import shares
 
 
 class GossipLearner(learner.LearnerNode):
-  """Learner that mixes parameters with its neighbors between updates.
-
-  Attributes:
-    participant: Its side of gossip; None without neighbors.
-    upload: Upload of its checkpoints to the gossip node.
-  """
+  """Learner that mixes parameters with its neighbors, if any, between updates."""
 
   participant: gossip.Participant | None = None
 
@@ -97,11 +92,7 @@ class GossipLearner(learner.LearnerNode):
 
 
 class ActorLearnerNode(actor.ActorNode):
-  """Steps its share of the environments, and learns as batches become due.
-
-  Attributes:
-    learner: Learner of this node.
-  """
+  """Steps its share of the environments, and learns as batches become due."""
 
   def __init__(
     self,

@@ -142,7 +142,6 @@ class GossipNode(node.Node):
     now = time.monotonic()
     if self._tables and now - self._compared_at > PERIOD_SECONDS:
       self._compared_at = now
-      self._leave_out_the_lost()
       self._distances = self._means.distances()
     return learning.report_tables(
       self._coordinator,
@@ -179,9 +178,7 @@ class GossipNode(node.Node):
       whole = _pack(self._means.begun_with)
     else:
       learned = self._means.learned()
-    if generation:
-      self._means.leave_out(name)
-      # Its own, if any, are older.
+    if generation:  # Its own, if any, are older.
       learned = self._means.learned_by_others(name) or learned
     self._means.begin(name, counts['learner_steps'])
     return LearnerStart(kept is not None, whole, counts, _pack(learned))
@@ -240,20 +237,9 @@ class GossipNode(node.Node):
       )
     return self._means.get_variables(names)
 
-  def _leave_out_the_lost(self) -> None:
-    """Excludes learners that are being restarted from the mean.
-
-    A learner without neighbors has no address, and is never excluded.
-    """
-    for name in self._names if len(self._names) > 1 else ():
-      if self._coordinator.address_of(name) is None:
-        self._means.leave_out(name)
-
   def _mean_tables(self) -> dict[str, replay.TableInfo]:
     """Returns the mean table statuses of all learners."""
-    # A copy, since reports arrive concurrently.
-    reported = list(self._tables.items())
-    found = [one for name, one in reported if not self._means.is_away(name)]
+    found = list(self._tables.values())  # Reports arrive concurrently.
     statuses = {}
     for table in self._session.tables:
       of_each = [tables[table.name] for tables in found] or [

@@ -43,7 +43,7 @@ class LearnerMean:
     steps: Sum of the learner steps of all learners.
     begun_with: Initial arrays of all learners, by name; empty if each was
       initialized separately.
-    changes: Counter of reports and exclusions of learners.
+    changes: Counter of the reports of learners.
   """
 
   def __init__(
@@ -58,7 +58,6 @@ class LearnerMean:
     self._saved = saved
     self._steps_of: dict[str, int] = dict.fromkeys(names, 0)
     self._learned: dict[str, dict[str, np.ndarray]] = {}
-    self._away: set[str] = set()
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
@@ -91,22 +90,7 @@ class LearnerMean:
     """Stores the parameters of a learner."""
     with self._lock:
       self._learned[name] = learned
-      self._away.discard(name)
       self.changes += 1
-
-  def leave_out(self, name: str) -> None:
-    """Excludes a lost learner from the mean until its next report.
-
-    If all learners are lost, the mean is that of their last reports.
-    """
-    with self._lock:
-      if name not in self._away:
-        self._away.add(name)
-        self.changes += 1
-
-  def is_away(self, name: str) -> bool:
-    """Returns whether a learner is excluded."""
-    return name in self._away
 
   @property
   def has_reports(self) -> bool:
@@ -122,14 +106,12 @@ class LearnerMean:
   def learned_by_others(self, name: str) -> dict[str, np.ndarray]:
     """Returns the mean parameters of all other learners; {} without any."""
     with self._lock:
-      return mean(
-        state for other, state in self._present().items() if other != name
-      )
+      return mean(one for key, one in self._learned.items() if key != name)
 
   def distances(self) -> dict[str, float]:
     """Returns the Euclidean distance of each learner from the mean."""
     with self._lock:
-      states = self._present()
+      states = dict(self._learned)
     center = mean(states.values())
     return {
       name: math.sqrt(
@@ -145,15 +127,6 @@ class LearnerMean:
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays of the mean per name; KeyError if unknown."""
     return [self._get(name) for name in names]
-
-  def _present(self) -> dict[str, dict[str, np.ndarray]]:
-    """Returns the parameters of included learners; the lock must be held."""
-    present = {
-      name: state
-      for name, state in self._learned.items()
-      if name not in self._away
-    }
-    return present or dict(self._learned)
 
   def _get(self, name: str) -> types.Nest:
     if name == 'learner_steps':

@@ -54,10 +54,8 @@ class Schedule:
 class ActorDeposit(NamedTuple):
   """State of an actor at the start of a round.
 
-  Attributes:
-    steps: Environment steps of its earlier rounds, over all runs.
-    episodes: Episodes it finished in this run.
-    saved: Result of `ActorNode.save`.
+  Its environment steps over all runs, the episodes it finished in this run, and
+  the result of `ActorNode.save`.
   """
 
   steps: int

@@ -44,21 +44,3 @@ class TestMeans:
     assert means.distances() == dict.fromkeys(_NAMES, 2.0)
     with pytest.raises(KeyError, match=r"'critic'; there are \['policy'\]"):
       means.get_variables(['critic'])
-
-  def test_lost_learner_is_excluded_until_it_reports(self):
-    means = _means(*_NAMES)
-    for name, value in zip(_NAMES, (1.0, 5.0)):
-      means.update(name, {'policy/0000/w': np.array([value])})
-    before = means.changes
-    means.leave_out(_NAMES[0])
-    assert means.changes > before  # So that no older mean is given out.
-    assert means.is_away(_NAMES[0]) and not means.is_away(_NAMES[1])
-    assert means.get_variables(['policy']) == [[5]]
-    assert means.distances() == {_NAMES[1]: 0}
-    assert means.learned_by_others(_NAMES[1]) == {}
-    means.leave_out(_NAMES[1])  # All are lost: their last reports are used.
-    assert means.learned()['policy/0000/w'] == 3
-    means.update(_NAMES[0], {'policy/0000/w': np.array([3.0])})
-    means.update(_NAMES[1], {'policy/0000/w': np.array([5.0])})
-    assert not means.is_away(_NAMES[0])
-    assert means.get_variables(['policy']) == [[4]]
