@@ -28,7 +28,7 @@ from repertory.launch.opening import shares
 
 
 class GossipLearner(learner.LearnerNode):
-  """Learner that mixes parameters with its neighbors, if any, between updates."""
+  """Learner that mixes parameters with its neighbors between updates."""
 
   participant: gossip.Participant | None = None
 
