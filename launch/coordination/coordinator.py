@@ -149,9 +149,9 @@ class Coordinator:
     """Handles a heartbeat of an inference node or updater, with a log row."""
     with self._lock:
       self._node_registry.hear(node, row.get('targets'))
-      row = {'node': node, **row}
-      self._gauges.take_row(label, row)
-      self._logs.write(label, {**self._progress.position, **row})
+      columns = {**self._progress.position, 'node': node, **row}
+      self._gauges.take_row(label, columns)
+      self._logs.write(label, columns)
       return self.reply()
 
   def report_learner(

@@ -74,7 +74,7 @@ class GossipLearner(learner.LearnerNode):
     if mixed is not None:
       self.learner.begin_with(mixed)
 
-  def statuses(self) -> dict[str, replay.TableInfo]:
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
     """Returns the status of each of its tables."""
     return self._end.statuses()
 
