@@ -4,31 +4,26 @@ After GALA, gossip-based actor-learner architectures (Assran et al., 2019,
 https://arxiv.org/abs/1906.04585). Needs no TensorFlow.
 """
 
-from repertory.components.gossip.links import (
-  Inlet,
-  Message,
-  Outlet,
-  RefusedLinkError,
-)
+from repertory.components.gossip.links import Inlet, Message, Outlet
 from repertory.components.gossip.mixing import (
-  VectorLayout,
   in_neighbors,
+  join,
   mix,
   neighbor_weight,
   out_neighbors,
+  split,
 )
-from repertory.components.gossip.participant import Figures, Participant
+from repertory.components.gossip.participant import Participant
 
 __all__ = [
-  'Figures',
   'Inlet',
   'Message',
   'Outlet',
   'Participant',
-  'RefusedLinkError',
-  'VectorLayout',
   'in_neighbors',
+  'join',
   'mix',
   'neighbor_weight',
   'out_neighbors',
+  'split',
 ]

@@ -1,10 +1,9 @@
 """Links between gossip neighbors: receiver, sender and wire format.
 
 A link goes one way, over an address of `inference.addresses`. It begins with a
-line of JSON, an object with the sender's identity and a digest of its layout;
-the answer is a line with a JSON text: empty, or the reason of a refusal. Then
-come messages: 20 bytes (magic, version, length) and a vector's raw bytes. They
-are not acknowledged.
+line of JSON, an object with the sender's identity; links of strangers are
+closed. Then come messages: 16 bytes (version, length) and a vector's raw bytes.
+They are not acknowledged.
 """
 
 import contextlib
@@ -14,17 +13,15 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from absl import logging
 
-from repertory.components.gossip import mixing
 from repertory.components.inference import addresses
 from repertory.components.runtime import callers, network_interfaces
 
-_MAGIC = b'gssp'
-_HEADER = struct.Struct('<4sqQ')
+_HEADER = struct.Struct('<qQ')
 _MAX_LINE_BYTES = 1 << 16
 
 # Time limit for a handshake. Messages have none: the link of a neighbor that
@@ -35,16 +32,12 @@ _JOIN_SECONDS = 5.0
 _RETRY_SECONDS = 0.25
 
 
-class RefusedLinkError(ConnectionError):
-  """The other side refuses the link."""
-
-
 class Message(NamedTuple):
   """A neighbor's variables at one of its learner steps.
 
   Attributes:
     version: Its learner steps.
-    vector: Its variables, `[P]`; see `mixing.VectorLayout`.
+    vector: Its variables, `[P]`; see `mixing.join`.
     arrived_at: Local time of arrival, in seconds.
   """
 
@@ -67,7 +60,7 @@ class Inlet:
   def __init__(
     self,
     neighbors: Sequence[str],
-    layout: mixing.VectorLayout,
+    like: np.ndarray,
     fencing: callers.Fencing,
     interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
   ):
@@ -75,13 +68,13 @@ class Inlet:
 
     Args:
       neighbors: Names of the senders.
-      layout: Expected layout of vectors.
+      like: A vector of the expected size and dtype.
       fencing: Checks callers, with the run's token.
       interface: Network interface to listen on.
     """
     self.num_messages = 0
     self._neighbors = list(neighbors)
-    self._layout = layout
+    self._like = like
     self._fencing = fencing
     self._is_closed = threading.Event()
     self._lock = threading.Lock()
@@ -131,77 +124,51 @@ class Inlet:
 
   def _serve(self, stream: socket.socket) -> None:
     """Receives from one neighbor until its link ends."""
-    name = ''
     limit = threading.Timer(TIMEOUT_SECONDS, _shut, [stream])
     limit.daemon = True
     limit.start()
     try:
       addresses.tune(stream)
       with stream.makefile('rb') as file:
-        name = self._greet(stream, file)
+        name = self._admit(file.readline(_MAX_LINE_BYTES))
         limit.cancel()
+        with self._lock:
+          for other, its_name in self._streams.items():
+            if its_name == name:
+              _shut(other)
+          self._streams[stream] = name
         while True:
           self._take(file, name)
     except OSError as error:
-      if name and not self._is_closed.is_set():
-        logging.info('The link from %s ended: %s', name, error)
+      if not self._is_closed.is_set():
+        logging.info('A link between learners ended: %s', error)
     finally:
       limit.cancel()
       with self._lock:
         del self._streams[stream]
       stream.close()
 
-  def _greet(self, stream: socket.socket, file: BinaryIO) -> str:
-    """Receives a neighbor's handshake, answers it and returns its name."""
-    try:
-      name = self._check(file.readline(_MAX_LINE_BYTES))
-    except ConnectionError as error:
-      _send_line(stream, str(error))
-      raise
-    with self._lock:
-      for other, its_name in self._streams.items():
-        if its_name == name:
-          _shut(other)
-      self._streams[stream] = name
-    _send_line(stream, '')
-    return name
-
-  def _check(self, line: bytes) -> str:
+  def _admit(self, line: bytes) -> str:
     """Checks a handshake; returns the neighbor's name."""
     try:
-      hello = json.loads(line)
-      digest = hello.pop('digest')
-      caller = callers.Caller(**hello)
+      caller = callers.Caller(**json.loads(line))
       self._fencing.check(caller)
     except (
       ValueError, TypeError, LookupError, AttributeError, RecursionError
     ) as error:  # fmt: skip
-      raise RefusedLinkError(
-        'A link must begin with a JSON object of name, generation, token and '
-        f'digest, got {line[:200]!r}.'
-      ) from error
+      raise ConnectionError(f'No caller identity: {line[:200]!r}.') from error
     if caller.name not in self._neighbors:
-      raise RefusedLinkError(
-        f'neighbor must be one of {self._neighbors}, got {caller.name!r}.'
-      )
-    if digest != self._layout.digest:
-      raise RefusedLinkError(
-        f'{caller.name} must send the variables that are mixed here, got '
-        'others. Run the same agent with the same settings on both.'
-      )
+      raise ConnectionError(f'{caller.name!r} is no neighbor.')
     return caller.name
 
-  def _take(self, file: BinaryIO, name: str) -> None:
+  def _take(self, file: Any, name: str) -> None:
     """Waits for one message and keeps it."""
     header = bytearray(_HEADER.size)
     _fill(file, header)
-    magic, version, length = _HEADER.unpack(header)
-    if (magic, length) != (_MAGIC, self._layout.num_bytes):
-      raise ConnectionError(
-        f'A message must begin with {_MAGIC!r} and the length of the vector, '
-        f'got {bytes(header)!r}.'
-      )
-    vector = np.empty([self._layout.size], self._layout.dtype)
+    version, length = _HEADER.unpack(header)
+    if length != self._like.nbytes:
+      raise ConnectionError(f'A message of {name} has {length} bytes.')
+    vector = np.empty_like(self._like)
     _fill(file, vector.data.cast('B'))
     with self._lock:
       self.num_messages += 1
@@ -220,39 +187,19 @@ class Outlet:
     neighbor: str,
     find: Callable[[], str | None],
     caller: callers.Caller,
-    layout: mixing.VectorLayout,
   ):
-    """Starts the thread.
-
-    Args:
-      neighbor: Name of the receiver.
-      find: Returns the neighbor's current address; None if it is not (yet)
-        known.
-      caller: Identity of the sender.
-      layout: Layout of the vectors.
-    """
+    """Starts the thread; `find` returns the neighbor's current address."""
     self._neighbor = neighbor
     self._find = find
-    self._hello = {**caller._asdict(), 'digest': layout.digest}
+    self._hello = json.dumps(caller._asdict()).encode() + b'\n'
     self._newest: tuple[int, memoryview] = 0, memoryview(b'')
-    self._refusal: RefusedLinkError | None = None
     self._stream: socket.socket | None = None
     self._is_closed = threading.Event()
     self._has_come = threading.Event()
     self._thread = _start(f'gossip_to_{neighbor}', self._run)
 
   def put(self, version: int, vector: np.ndarray) -> None:
-    """Sets the vector to send next.
-
-    Args:
-      version: The sender's learner steps.
-      vector: `[P]`; it must not change afterwards.
-
-    Raises:
-      RefusedLinkError: If the neighbor has refused the link.
-    """
-    if self._refusal is not None:
-      raise self._refusal
+    """Sets the next vector, which must not change, and its learner steps."""
     self._newest = version, vector.data.cast('B')
     self._has_come.set()
 
@@ -268,9 +215,6 @@ class Outlet:
     while not self._is_closed.is_set():
       try:
         self._send_while_linked()
-      except RefusedLinkError as error:
-        self._refusal = error
-        return
       except Exception as error:  # The coordinator may be gone, too.
         if not self._is_closed.is_set():
           logging.info('The link to %s broke: %s', self._neighbor, error)
@@ -287,19 +231,13 @@ class Outlet:
       self._stream = stream
       if self._is_closed.is_set():
         return
-      stream.settimeout(TIMEOUT_SECONDS)
-      _send_line(stream, self._hello)
-      with stream.makefile('rb') as file:
-        if not (answer := file.readline(_MAX_LINE_BYTES)):
-          raise ConnectionError('The other side has gone.')
-      if refusal := json.loads(answer):
-        raise RefusedLinkError(refusal)
       stream.settimeout(None)
+      stream.sendall(self._hello)
       self._has_come.wait()
       while not self._is_closed.is_set():
         self._has_come.clear()
         version, data = self._newest
-        stream.sendall(_HEADER.pack(_MAGIC, version, len(data)))
+        stream.sendall(_HEADER.pack(version, len(data)))
         stream.sendall(data)
         self._has_come.wait()
 
@@ -314,10 +252,6 @@ def _shut(stream: socket.socket) -> None:
   """Ends all waits for a socket, also in other threads."""
   with contextlib.suppress(OSError):
     stream.shutdown(socket.SHUT_RDWR)
-
-
-def _send_line(stream: socket.socket, message: Any) -> None:
-  stream.sendall(json.dumps(message).encode() + b'\n')
 
 
 def _fill(file: Any, buffer: bytearray | memoryview) -> None:

@@ -1,7 +1,5 @@
 """Mixing of learners' variables: communication graphs, weights, vectors."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -27,72 +25,43 @@ def mix(
   return moved
 
 
-class VectorLayout:
-  """Slices of a vector, by variable.
+def join(arrays: Mapping[str, np.ndarray]) -> np.ndarray:
+  """Concatenates all floating-point arrays into a vector, `[P]`.
 
-  Only floating-point variables are mixed. Counts stay local.
+  Others, such as counts, stay local. The dtype is the smallest that represents
+  all of them exactly.
 
-  Attributes:
-    size: Elements of a vector, P.
-    dtype: The smallest that represents all of them exactly.
-    digest: A hash of names, shapes and dtypes.
+  Raises:
+    ValueError: If none is floating-point.
   """
+  found = [array.ravel() for array in arrays.values() if _is_mixed(array)]
+  if not found:
+    raise ValueError(
+      f'arrays must have floating-point numbers to mix; got {list(arrays)}.'
+    )
+  return np.concatenate(found)
 
-  def __init__(self, arrays: Mapping[str, np.ndarray]):
-    """Assigns a slice to each array.
 
-    Args:
-      arrays: The arrays, by name.
+def split(
+  vector: np.ndarray, arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+  """Returns arrays with the values of a vector; those not mixed stay.
 
-    Raises:
-      ValueError: If none is floating-point.
-    """
-    self._places: dict[str, tuple[slice, tuple[int, ...], np.dtype]] = {}
-    self.size = 0
-    for name, array in arrays.items():
-      if not np.issubdtype(array.dtype, np.floating):
-        continue
-      place = slice(self.size, self.size + array.size)
-      self._places[name] = place, array.shape, array.dtype
-      self.size = place.stop
-    if not self.size:
-      raise ValueError(
-        f'arrays must have floating-point numbers to mix; got {list(arrays)}.'
-      )
-    dtypes = [dtype for _, _, dtype in self._places.values()]
-    self.dtype = np.result_type(*dtypes)
-    described = [
-      [name, shape, dtype.str]
-      for name, (_, shape, dtype) in self._places.items()
-    ]
-    self.digest = hashlib.sha256(json.dumps(described).encode()).hexdigest()
+  Args:
+    vector: `[P]`.
+    arrays: By name, as for `join`.
+  """
+  found, start = dict(arrays), 0
+  for name, array in arrays.items():
+    if _is_mixed(array):
+      values = vector[start : start + array.size]
+      found[name] = values.reshape(array.shape).astype(array.dtype)
+      start += array.size
+  return found
 
-  @property
-  def num_bytes(self) -> int:
-    """Bytes of a vector."""
-    return self.size * self.dtype.itemsize
 
-  def join(self, arrays: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Concatenates arrays into a vector, `[P]`."""
-    vector = np.empty([self.size], self.dtype)
-    for name, (place, _, _) in self._places.items():
-      vector[place] = arrays[name].ravel()
-    return vector
-
-  def split(
-    self, vector: np.ndarray, arrays: Mapping[str, np.ndarray]
-  ) -> dict[str, np.ndarray]:
-    """Splits a vector into arrays; those that are not mixed stay.
-
-    Args:
-      vector: `[P]`.
-      arrays: By name, as for `join`.
-    """
-    found = {
-      name: vector[place].reshape(shape).astype(dtype)
-      for name, (place, shape, dtype) in self._places.items()
-    }
-    return {**arrays, **found}
+def _is_mixed(array: np.ndarray) -> bool:
+  return np.issubdtype(array.dtype, np.floating)
 
 
 def in_neighbors(graph: str, size: int, index: int) -> list[int]:

@@ -3,26 +3,11 @@
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from repertory.components.gossip import links, mixing
 from repertory.components.runtime import callers, network_interfaces
-
-
-class Figures(NamedTuple):
-  """Gossip metrics of a learner.
-
-  Attributes:
-    num_messages: Number of messages received.
-    age_seconds: Mean age of the last mixed messages; None before the first.
-    age_steps: Mean lead of its learner steps over theirs.
-  """
-
-  num_messages: int
-  age_seconds: float | None
-  age_steps: float | None
 
 
 class Participant:
@@ -31,7 +16,14 @@ class Participant:
   GALA's algorithm 1, lines 5 to 8: after an update, it sends its variables and
   then moves towards those received. Unlike there, it need not have received
   from all of its neighbors, so a lost one blocks nobody.
+
+  Attributes:
+    age_seconds: Mean age of the last mixed messages; None before the first.
+    age_steps: Mean lead of its learner steps over theirs.
   """
+
+  age_seconds: float | None = None
+  age_steps: float | None = None
 
   def __init__(
     self,
@@ -56,17 +48,13 @@ class Participant:
       interface: Network interface to listen on.
     """
     index, size = names.index(caller.name), len(names)
-    self._layout = mixing.VectorLayout(arrays)
     self._weight = mixing.neighbor_weight(graph, size, share)
-    self._ages: tuple[float, float] | None = None
     neighbors = [names[i] for i in mixing.in_neighbors(graph, size, index)]
     self._inlet = links.Inlet(
-      neighbors, self._layout, callers.Fencing(caller.token), interface
+      neighbors, mixing.join(arrays), callers.Fencing(caller.token), interface
     )
     self._outlets = [
-      links.Outlet(
-        names[i], functools.partial(find, names[i]), caller, self._layout
-      )
+      links.Outlet(names[i], functools.partial(find, names[i]), caller)
       for i in mixing.out_neighbors(graph, size, index)
     ]
 
@@ -74,6 +62,11 @@ class Participant:
   def address(self) -> str:
     """The address for its in-neighbors."""
     return self._inlet.address
+
+  @property
+  def num_messages(self) -> int:
+    """Number of messages received."""
+    return self._inlet.num_messages
 
   def exchange(
     self, version: int, arrays: Mapping[str, np.ndarray]
@@ -86,28 +79,18 @@ class Participant:
 
     Returns:
       Arrays by the same names; None if no messages have come.
-
-    Raises:
-      RefusedLinkError: If a neighbor refuses the link.
     """
-    own = self._layout.join(arrays)
+    own = mixing.join(arrays)
     for one in self._outlets:
       one.put(version, own)
     received = self._inlet.take_unread()
     if not received:
       return None
-    now = time.monotonic()
-    self._ages = (
-      sum(now - one.arrived_at for one in received) / len(received),
-      sum(version - one.version for one in received) / len(received),
-    )
+    now, count = time.monotonic(), len(received)
+    self.age_seconds = sum(now - one.arrived_at for one in received) / count
+    self.age_steps = sum(version - one.version for one in received) / count
     mixed = mixing.mix(own, [one.vector for one in received], self._weight)
-    return self._layout.split(mixed, arrays)
-
-  def figures(self) -> Figures:
-    """Returns gossip metrics; may be called in another thread."""
-    ages = self._ages or (None, None)
-    return Figures(self._inlet.num_messages, *ages)
+    return mixing.split(mixed, arrays)
 
   def close(self) -> None:
     """Closes all links and threads."""

@@ -45,11 +45,8 @@ class Coordinator:
   ):
     """Continues the counts of a resumed run.
 
-    Args:
-      title: Display title of the run.
-      max_restarts: Maximum restarts of one node within
-        `node_registry.WINDOW_SECONDS`; 0 if the launcher cannot restart nodes.
-      fencing: Shuts out the old process of a restarted node.
+    A node may be restarted `max_restarts` times within
+    `node_registry.WINDOW_SECONDS`.
     """
     experiment = session.experiment
     self._session = session
@@ -126,7 +123,7 @@ class Coordinator:
   def return_steps(self, node: str, unused: int) -> None:
     """Takes back granted steps that were not taken."""
     with self._lock:
-      self._step_budget.give_back(node, unused)
+      self._step_budget.use(node, unused)
 
   def report_actor(
     self, node: str, report: reports.ActorReport
@@ -146,29 +143,15 @@ class Coordinator:
       self._gauges.take_actor(node, report)
       return self.reply()
 
-  def report_inference(
-    self, node: str, version: int, age_seconds: float, row: Mapping[str, float]
+  def report_row(
+    self, label: str, node: str, row: Mapping[str, float]
   ) -> reports.HeartbeatReply:
-    """Handles the heartbeat of an inference node."""
+    """Handles a heartbeat of an inference node or updater, with a log row."""
     with self._lock:
-      self._node_registry.hear(node)
-      self._gauges.take_version(node, version, age_seconds)
-      self._gauges.take_inference(node, row)
-      self._logs.write(
-        'inference',
-        {**self._progress.position, 'node': node, 'version': version, **row},
-      )
-      return self.reply()
-
-  def report_targets(
-    self, node: str, row: Mapping[str, float]
-  ) -> reports.HeartbeatReply:
-    """Handles the heartbeat of a Bellman updater."""
-    with self._lock:
-      self._node_registry.hear(node, row['targets'])
-      self._gauges.take_targets(node, row)
-      position = self._progress.position
-      self._logs.write('bellman_updaters', {**position, 'node': node, **row})
+      self._node_registry.hear(node, row.get('targets'))
+      columns = {**self._progress.position, 'node': node, **row}
+      self._gauges.take_row(label, columns)
+      self._logs.write(label, columns)
       return self.reply()
 
   def report_learner(
@@ -196,11 +179,7 @@ class Coordinator:
     lengths: Sequence[int],
     metrics: Mapping[str, Sequence[float]] | None = None,
   ) -> bool:
-    """Logs an evaluation.
-
-    Returns:
-      Whether it is the best so far; then the caller must call `keep_best`.
-    """
+    """Logs an evaluation; if it returns True, the caller must `keep_best`."""
     metrics = metrics or {}
     with self._lock:
       row, is_best = self._evaluations.take(
@@ -263,12 +242,10 @@ class Coordinator:
       self._end(failure)
 
   def lose(self, failure: failures.Failure) -> bool:
-    """Handles the premature end of a node's process.
+    """Handles the premature end of a node; returns whether to restart it.
 
-    A failure that the node has reported takes precedence.
-
-    Returns:
-      Whether to restart the node. If not, and it was not done, the run ends.
+    A failure that the node has reported takes precedence. If it is not
+    restarted, and was not done, the run ends.
     """
     with self._lock:
       node = failure.node
@@ -307,11 +284,7 @@ class Coordinator:
     self._callbacks.wait_for_decision(stop)
 
   def end_callbacks(self) -> str:
-    """Ends callbacks and loggers; to be called until it returns ''.
-
-    Returns:
-      Message on those that still run; '' if none does.
-    """
+    """Ends callbacks and loggers; returns those that still run, at last ''."""
     with self._lock:
       self._logs.flush()
       end = self._phases.describe_end(self._message)
@@ -404,48 +377,30 @@ class StepBudget:
   def __init__(self, max_steps: int, num_actors: int):
     self._max_steps = max_steps
     self._num_actors = num_actors
-    self._open: dict[str, int] = {}
-    self._num_open = 0  # Their sum.
+    self._granted: dict[str, int] = {}
 
   def acquire(self, node: str, wanted: int, steps_done: int) -> int:
-    """Grants steps to an actor.
-
-    Returns:
-      At least `wanted` steps, or 0 when none are left beside the `steps_done`.
-    """
-    left = self._max_steps - steps_done - self._num_open
+    """Grants at least `wanted` steps, or 0 when none are left."""
+    left = self._max_steps - steps_done - sum(self._granted.values())
     if left <= 0:
       return 0
     # Smaller grants towards the end, so that all actors end together.
     share = left // (4 * self._num_actors)
     granted = max(wanted, min(share, _MAX_GRANT))
-    self._add(node, granted)
+    self.use(node, -granted)
     return granted
 
-  def give_back(self, node: str, unused: int) -> None:
-    """Takes back granted steps that were not taken."""
-    self._add(node, -unused)
-
   def use(self, node: str, steps: int) -> None:
-    """Moves reported steps out of the grants."""
-    self._add(node, -steps)
+    """Ends grants of steps that were reported, or given back."""
+    self._granted[node] = self._granted.get(node, 0) - steps
 
   def drop(self, node: str) -> None:
     """Takes back all grants of an actor that has ended."""
-    self._num_open -= self._open.pop(node, 0)
-
-  def _add(self, node: str, steps: int) -> None:
-    self._open[node] = self._open.get(node, 0) + steps
-    self._num_open += steps
+    self._granted.pop(node, None)
 
 
 class Progress:
-  """Step counts and elapsed time of a run, earlier runs included.
-
-  Attributes:
-    steps: Environment steps.
-    learner_steps: Learner steps.
-  """
+  """Step counts and elapsed time of a run, earlier runs included."""
 
   def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
     counts = session.counts

@@ -20,12 +20,8 @@ class Evaluations:
   """Tracks the latest and the best evaluation, and saves the best policy.
 
   The best is taken over all runs of a directory that resume one another. Among
-  equal returns, the first is the best.
-
-  Attributes:
-    latest: Latest evaluation of this run; None before the first.
-    best: Best evaluation so far; None before the first.
-    warning: Reason why an earlier run's best cannot be read; '' if it can.
+  equal returns, the first is the best. `warning` is the reason why an earlier
+  run's best cannot be read, or ''.
   """
 
   def __init__(self, session: session_lib.Session):
@@ -44,12 +40,7 @@ class Evaluations:
     metrics: Mapping[str, Sequence[float]],
     steps: int,
   ) -> tuple[dict[str, float], bool]:
-    """Records an evaluation.
-
-    Returns:
-      Its log row, and whether it is the best so far; then the caller must call
-      `keep`.
-    """
+    """Returns the log row of an evaluation, and whether it is the best."""
     mean = sum(returns) / len(returns)
     variance = sum((r - mean) ** 2 for r in returns) / len(returns)
     self.latest = EvaluationResult(mean, steps)
@@ -67,17 +58,10 @@ class Evaluations:
   def keep(
     self, policy: Mapping[str, np.ndarray], state: Mapping[str, Any]
   ) -> str:
-    """Saves the policy of the latest evaluation as the best policy.
+    """Saves the policy of the latest evaluation, with a run state, as the best.
 
-    Args:
-      policy: The evaluated policy, see `learners.save_exported`.
-      state: Run state of a checkpoint.
-
-    Returns:
-      Reason of a write failure, after which the previous best remains; or ''.
-
-    Raises:
-      CheckpointWriteError: As chosen by `checkpoint_errors`.
+    Returns the reason of a write failure, after which the previous best
+    remains, or raises CheckpointWriteError, as chosen by `checkpoint_errors`.
     """
     latest = cast(EvaluationResult, self.latest)  # `take` is called first.
     counts = {

@@ -104,7 +104,7 @@ class RunLogs:
     board = file(
       'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
     )
-    logger = loggers.Dispatch([csv, rows, board, _Also(label, self._also)])
+    logger = loggers.Dispatch([csv, rows, board, Passing(label, self._also)])
     if label in _LATEST:
       logger = self._merged[label] = aggregate(logger, _LATEST[label])
     self._loggers[label] = logger
@@ -115,8 +115,8 @@ class RunLogs:
       self._warn_user(message)
 
 
-class _Also(loggers.Logger):
-  """Passes rows to an additional consumer."""
+class Passing(loggers.Logger):
+  """Passes rows with their label to a function."""
 
   def __init__(
     self, label: str, take: Callable[[str, Mapping[str, Any]], None]
@@ -128,7 +128,7 @@ class _Also(loggers.Logger):
     self._take(self._label, data)
 
   def close(self) -> None:
-    """Does nothing; the consumer closes itself."""
+    pass
 
 
 class _File(loggers.Logger):

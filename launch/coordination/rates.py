@@ -4,11 +4,8 @@ import collections
 import time
 from collections.abc import Callable
 
-# Averaging window.
+# Averaging window, and least time of learning before an estimate.
 _SECONDS = 10.0
-
-# Minimum time of learning before the time left is estimated.
-_LEAST_SECONDS = 5.0
 
 
 class Rates:
@@ -35,8 +32,8 @@ class Rates:
 class Speed:
   """Steps per second of a run, and an estimate of the time left.
 
-  Not while the run stands still, nor in the first seconds of learning,
-  whose rate is that of acting alone or of compilation.
+  Not while the run stands still, nor in the first seconds of learning, whose
+  rate is that of acting alone or of compilation.
   """
 
   def __init__(
@@ -49,30 +46,23 @@ class Speed:
     self._first_learner_step = learner_steps
     self._clock = clock
     self._rates = Rates(clock)
-    # Since learning began.
-    self._steady: Rates | None = None
-    self._steady_since = 0.0
+    self._learns_since: float | None = None
 
   def measure(
     self, steps: int, learner_steps: int, is_acting: bool
   ) -> dict[str, float | None]:
     """Returns the display figures of speed."""
-    steps_rate, learner_rate = self._rates.measure(steps, learner_steps)
-    left = self._estimate(steps, learner_steps)
-    return {
-      'steps_per_second': steps_rate,
-      'learner_steps_per_second': learner_rate,
-      'seconds_left': left if is_acting else None,
-    }
-
-  def _estimate(self, steps: int, learner_steps: int) -> float | None:
-    if self._steady is None:
-      if learner_steps == self._first_learner_step:
-        return None
-      self._steady, self._steady_since = Rates(self._clock), self._clock()
-    (rate,) = self._steady.measure(steps)
+    rate, learner_rate = self._rates.measure(steps, learner_steps)
+    if self._learns_since is None and learner_steps > self._first_learner_step:
+      self._learns_since = self._clock()
+    is_steady = (
+      self._learns_since is not None
+      and self._clock() - self._learns_since >= _SECONDS
+    )
     left = self._max_steps - steps
-    seconds = self._clock() - self._steady_since
-    if seconds < _LEAST_SECONDS or not rate or left <= 0:
-      return None
-    return left / rate
+    is_known = is_acting and is_steady and rate > 0 and left > 0
+    return {
+      'steps_per_second': rate,
+      'learner_steps_per_second': learner_rate,
+      'seconds_left': left / rate if is_known else None,
+    }

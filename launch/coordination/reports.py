@@ -13,7 +13,10 @@ DONE = 'done'
 PHASES = (ACTING, LABELING, LEARNING, EVALUATING, DONE)
 STOPPING = 'stopping'  # Interrupted, or a node failed.
 
-# Label of the rows of each gossiping learner.
+# Labels of the rows of inference servers, Bellman updaters and gossiping
+# learners.
+INFERENCE = 'inference'
+TARGETS = 'bellman_updaters'
 GOSSIP = 'gossip'
 
 # Heartbeat period of nodes.

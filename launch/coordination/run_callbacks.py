@@ -53,11 +53,7 @@ class RunCallbacks:
   """
 
   def __init__(self, session: session_lib.Session, coordinator: Any):
-    """Prepares the thread; `start` starts it.
-
-    Args:
-      coordinator: Coordinator to warn, stop or abort from the thread.
-    """
+    """Prepares the thread; `start` starts it."""
     self._coordinator = coordinator
     experiment = session.experiment
     self._info_names = experiment.info
@@ -151,11 +147,7 @@ class RunCallbacks:
       self._give_up(self._stop_when, str(error))
 
   def end(self, outcome: str, reason: str) -> str:
-    """Reports the end on the first call, see `callbacks.EndEvent`.
-
-    Returns:
-      Message on the calls in progress; '' once all have ended.
-    """
+    """Reports the end; returns a message on calls in progress, at last ''."""
     if not self._is_ending:
       self._stop_when.is_dropped = True
       status = self._coordinator.status()

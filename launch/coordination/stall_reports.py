@@ -22,9 +22,7 @@ def write(
 ) -> failures.Failure:
   """Writes a stall report beside the logs, if the disk has room.
 
-  Returns:
-    A failure of the node with the oldest progress. It contains the report
-    without the stack traces.
+  Returns a failure of the slowest node, with the report without the stacks.
   """
   limits = {table.name: table.rate_limit for table in session.tables}
   lines = [

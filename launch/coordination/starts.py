@@ -20,20 +20,10 @@ def wait_for(
   timeout_seconds: float,
   stop: signals.StopSignal,
 ) -> T:
-  """Blocks until another node has started, and returns its result.
+  """Blocks until `look` returns a result of another node's start.
 
-  Args:
-    look: Returns the result, or None until it exists.
-    what: Description for the error, such as "node 'learner' to start".
-    coordinator: The coordinator or its client.
-    asks: Name of the waiting node; each poll is also its heartbeat.
-    timeout_seconds: Timeout of the other node's start; at least
-      `watchdog.START_SECONDS`.
-    stop: Signal that ends the wait.
-
-  Raises:
-    signals.Stopped: If the run stops first, or the stop signal is set.
-    TimeoutError: If the result does not exist in time.
+  Each poll is also a heartbeat of the node that `asks`. Raises
+  `signals.Stopped` if the run stops first, else TimeoutError.
   """
   timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
   deadline = time.monotonic() + timeout_seconds
@@ -57,10 +47,7 @@ def find_address(
   timeout_seconds: float,
   stop: signals.StopSignal,
 ) -> str:
-  """Blocks until a node's server listens; returns its address.
-
-  For arguments and exceptions, see `wait_for`.
-  """
+  """Blocks until a node's server listens; see `wait_for`."""
   return wait_for(
     lambda: coordinator.address_of(node),
     f"node '{node}' to listen",

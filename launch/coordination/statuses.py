@@ -1,6 +1,7 @@
 """Display figures of episodes, tables, inference, variables and learners."""
 
 import collections
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -12,6 +13,8 @@ from repertory.launch.opening import session as session_lib
 
 # Number of episodes in the mean return.
 _NUM_RETURNS = 100
+
+_LABELS = (reports.INFERENCE, reports.TARGETS, reports.GOSSIP)
 
 
 class Gauges:
@@ -25,45 +28,34 @@ class Gauges:
     self.tables: Mapping[str, replay.TableInfo] = {}
     self._limits = {table.name: table.rate_limit for table in tables}
     self._versions: dict[str, tuple[int, float]] = {}
-    self._inference: dict[str, Mapping[str, float]] = {}
-    self._target_rates: dict[str, float] = {}
+    # By label: the latest row of each node.
+    self._rows: dict[str, dict[str, Mapping[str, Any]]] = {
+      label: {} for label in _LABELS
+    }
     self._target_age: float | None = None
-    self._learners: dict[str, Mapping[str, Any]] = {}
     self._num_unrecorded: dict[str, int] = {}
     self._unrecorded_reason = ''
 
   def take_actor(self, node: str, report: reports.ActorReport) -> None:
     """Stores an actor's variable version and its unrecorded steps."""
-    self.take_version(node, report.version, report.age_seconds)
+    self._take_version(node, report.version, report.age_seconds)
     if report.num_unrecorded:
       counts = self._num_unrecorded
       counts[node] = counts.get(node, 0) + report.num_unrecorded
       self._unrecorded_reason = report.unrecorded_reason
 
-  def take_version(self, node: str, version: int, age_seconds: float) -> None:
-    """Stores version and age of a node's variables, unless it is −1."""
-    if version >= 0:
-      self._versions[node] = (version, age_seconds)
-
-  def take_inference(self, node: str, row: Mapping[str, float]) -> None:
-    """Stores the latest figures of an inference server."""
-    self._inference[node] = row
-
-  def take_targets(self, node: str, row: Mapping[str, float]) -> None:
-    """Stores the latest throughput of a Bellman updater."""
-    self._target_rates[node] = row['targets_per_second']
-
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
-    """Stores the figures of a log row: gossip or target age."""
-    if label == reports.GOSSIP:
-      self._learners[row['node']] = row
-    else:
-      self._target_age = row.get('target_age', self._target_age)
+    """Stores the figures of a log row."""
+    if label in _LABELS:
+      self._rows[label][row['node']] = row
+    if label == reports.INFERENCE:
+      self._take_version(row['node'], row['version'], row['age_seconds'])
+    self._target_age = row.get('target_age', self._target_age)
 
   def forget(self, node: str) -> None:
     """Drops the figures of a node that has ended."""
-    self._inference.pop(node, None)
-    self._target_rates.pop(node, None)
+    for rows in self._rows.values():
+      rows.pop(node, None)
     self._versions.pop(node, None)
 
   def figures(self, learner_steps: int) -> dict[str, Any]:
@@ -71,7 +63,7 @@ class Gauges:
     achieved, target = self._samples_per_insert()
     # The learner reports later than actors fetch.
     lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
-    rates = self._target_rates.values()
+    updaters = self._rows[reports.TARGETS].values()
     return {
       'samples_per_insert': achieved,
       'target_samples_per_insert': target,
@@ -94,13 +86,19 @@ class Gauges:
           transport_ms=row['transport_ms_p50'],
           adding_share=row['adding_share'],
         )
-        for name, row in sorted(self._inference.items())
+        for name, row in sorted(self._rows[reports.INFERENCE].items())
       ),
-      'targets_per_second': sum(rates) if rates else None,
+      'targets_per_second': (
+        sum(row['targets_per_second'] for row in updaters) if updaters else None
+      ),
       'target_age_steps': self._target_age,
       **self._gossip_figures(),
       'not_recorded': self._describe_unrecorded(),
     }
+
+  def _take_version(self, node: str, version: int, age_seconds: float) -> None:
+    if version >= 0:  # Not the learner's own.
+      self._versions[node] = (version, age_seconds)
 
   def _samples_per_insert(self) -> tuple[float | None, float | None]:
     """Returns achieved and target samples per insert of the first table."""
@@ -111,9 +109,9 @@ class Gauges:
     return achieved_ratio(table, limit), limit.samples_per_insert
 
   def _gossip_figures(self) -> dict[str, Any]:
-    if not self._learners:
+    learners = self._rows[reports.GOSSIP]
+    if not learners:
       return {}
-    rows = self._learners.values()
     return {
       'learners': tuple(
         loggers.LearnerStatus(
@@ -123,9 +121,11 @@ class Gauges:
           messages_per_second=row['messages_per_second'],
           age_seconds=row['age_seconds'],
         )
-        for name, row in sorted(self._learners.items())
+        for name, row in sorted(learners.items())
       ),
-      'learners_distance': sum(row['distance'] ** 2 for row in rows) ** 0.5,
+      'learners_distance': math.hypot(
+        *(row['distance'] for row in learners.values())
+      ),
     }
 
   def _describe_unrecorded(self) -> str:
@@ -167,14 +167,9 @@ class EpisodeStatistics:
     episodes: Sequence[tuple[float, ...]],
     position: Mapping[str, float],
   ) -> dict[str, np.ndarray]:
-    """Records finished episodes.
+    """Records return, length and `info` values of K > 0 finished episodes.
 
-    Args:
-      episodes: Return, length and `info` values of each; at least one.
-      position: Step counts and elapsed time of the run.
-
-    Returns:
-      Log columns `[K]` by name, for K episodes.
+    Returns log columns `[K]` by name.
     """
     returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
     size = len(returns)

@@ -3,19 +3,21 @@
 import contextlib
 import dataclasses
 import os
+import pickle
 import shutil
 import sys
 import time
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.components import gossip, transports, variables
+import numpy as np
+
+from repertory.components import gossip, replay, transports, variables
 from repertory.components.runtime import signals
-from repertory.launch.coordination import reports
+from repertory.launch.coordination import rates, reports
 from repertory.launch.nodes import (
   actor,
   checkpoint_transfer,
-  gossip_means,
   initialization_lock,
   learner,
   node,
@@ -26,12 +28,7 @@ from repertory.launch.opening import shares
 
 
 class GossipLearner(learner.LearnerNode):
-  """Learner that mixes parameters with its neighbors between updates.
-
-  Attributes:
-    participant: Its side of gossip; None without neighbors.
-    upload: Upload of its checkpoints to the gossip node.
-  """
+  """Learner that mixes parameters with its neighbors between updates."""
 
   participant: gossip.Participant | None = None
 
@@ -48,12 +45,12 @@ class GossipLearner(learner.LearnerNode):
     super().__init__(context, session, transport)
     self._mix_period = settings.mix_period
     if start.whole:
-      whole = gossip_means.unpack(start.whole)
-      steps = start.counts['learner_steps']
-      self.learner.restore(gossip_means.with_steps(whole, steps))
+      steps = np.asarray(start.counts['learner_steps'], np.int64)
+      whole = {**pickle.loads(start.whole), 'learner_steps': steps}
+      self.learner.restore(whole)
       self._end.begin(self.version)
     if start.learned:
-      self.learner.begin_with(gossip_means.unpack(start.learned))
+      self.learner.begin_with(pickle.loads(start.learned))
     self.upload = checkpoint_transfer.CheckpointUpload(
       session, self._checkpoints, gossip_node, context.caller
     )
@@ -77,14 +74,9 @@ class GossipLearner(learner.LearnerNode):
     if mixed is not None:
       self.learner.begin_with(mixed)
 
-  def make_report(
-    self, mean_return: float | None
-  ) -> gossip_node_lib.LearnerReport:
-    """Makes the report to the gossip node."""
-    figures = self.participant.figures() if self.participant else None
-    return gossip_node_lib.LearnerReport(
-      self.version, mean_return, self._end.statuses(), figures
-    )
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    """Returns the status of each of its tables."""
+    return self._end.statuses()
 
   def finish(self) -> None:
     """Writes the last log row, and uploads the final checkpoint."""
@@ -100,11 +92,7 @@ class GossipLearner(learner.LearnerNode):
 
 
 class ActorLearnerNode(actor.ActorNode):
-  """Steps its share of the environments, and learns as batches become due.
-
-  Attributes:
-    learner: Learner of this node.
-  """
+  """Steps its share of the environments, and learns as batches become due."""
 
   def __init__(
     self,
@@ -118,16 +106,15 @@ class ActorLearnerNode(actor.ActorNode):
 
     Args:
       own: Its own session, as of a new run, see `shares.make_sessions`.
-      index: Index among all learners, from 0.
       settings: The topology, `topologies.gossip.Gossip`.
-      gossip_node: Client of the gossip node.
     """
     self._caller = tuple(context.caller)
     self._gossip = gossip_node
     context.report_start('fetching its initial state')
     own, start = self._begin(own)
     self._own = own
-    self._order, self._sent_at = 0, 0.0
+    self._sent_at = 0.0
+    self._messages = rates.Rates()
     with (
       initialization_lock.held(context),
       contextlib.ExitStack() as unless_made,
@@ -168,7 +155,7 @@ class ActorLearnerNode(actor.ActorNode):
   def step(self) -> int:
     num_steps = super().step()
     self.learner.catch_up(self.num_items, self.flush)
-    self.learner.upload.advance(self._order)
+    self.learner.upload.advance()
     return num_steps
 
   def run(self) -> None:
@@ -179,11 +166,12 @@ class ActorLearnerNode(actor.ActorNode):
 
   def report(self) -> reports.HeartbeatReply:
     reply = super().report()
-    self._order = self._gossip.exchange(
-      self._caller, self.learner.make_report(self.mean_return)
+    distance = self._gossip.exchange(
+      self._caller, self.learner.version, self.learner.statuses()
     )
     if time.monotonic() - self._sent_at > gossip_node_lib.PERIOD_SECONDS:
       self._send_variables()
+      self._write_row(distance)
     return reply
 
   def close(self) -> None:
@@ -228,8 +216,23 @@ class ActorLearnerNode(actor.ActorNode):
 
   def _send_variables(self) -> None:
     self._sent_at = time.monotonic()
-    learned = gossip_means.pack(self.learner.learner.get_learned())
+    learned = pickle.dumps(self.learner.learner.get_learned())
     self._gossip.update_variables(self._caller, learned)
+
+  def _write_row(self, distance: float) -> None:
+    """Writes a log row, which the display shows, too."""
+    one = self.learner.participant
+    (rate,) = self._messages.measure(one.num_messages if one else 0)
+    row = {
+      'node': self.name,
+      'version': self.learner.version,
+      'episode_return': self.mean_return,
+      'distance': distance,
+      'messages_per_second': rate,
+      'age_seconds': one.age_seconds if one else None,
+      'age_steps': one.age_steps if one else None,
+    }
+    self._coordinator.write(reports.GOSSIP, row)
 
 
 class _LearnerCoordinator:

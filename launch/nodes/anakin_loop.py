@@ -68,11 +68,7 @@ class AnakinNode(learning.LearningNode):
     raise NotImplementedError('A AnakinNode runs by calls of advance.')
 
   def advance(self, max_steps: int) -> int:
-    """Runs some iterations; returns their environment steps.
-
-    Args:
-      max_steps: Environment steps after which no further iteration begins.
-    """
+    """Runs some iterations, none after `max_steps`; returns their steps."""
     steps_per_iteration = self._num_steps * self._num_environments
     most = min(self._program.max_turns, -(-max_steps // steps_per_iteration))
     num_iterations = max(1, min(self._num_iterations, most))

@@ -44,11 +44,8 @@ class BellmanUpdaterNode(node.Node):
   ):
     """Compiles the computation of targets.
 
-    Args:
-      transport: Transport of items, both ways; its stop signal ends every wait.
-      index: Index among several updaters; part of the random seed.
-      max_pending_items: Maximum number of items queued for the train buffer
-        while it computes others; None for one batch.
+    `transport` carries items both ways, and its stop signal ends every wait.
+    `max_pending_items` are queued for the train buffer; None for one batch.
     """
     self.name = context.name
     self._coordinator = context.coordinator
@@ -116,11 +113,8 @@ class BellmanUpdaterNode(node.Node):
   ) -> None:
     """Computes targets until no batch is due, in a single-threaded run.
 
-    Args:
-      num_items: Items that actors have added since this node was made.
-      flush: Blocks until replay has taken all items; called before sampling.
-      learn: Runs the learner until no batch is due; called after each batch of
-        targets, so that these are fresh and the train buffer has room.
+    It calls `flush` before it samples, and `learn` after each batch of targets,
+    so that these are fresh and the train buffer has room.
     """
     self._end.expect_batches()
     while self._end.updates_due(self._num_batches, num_items):
@@ -129,11 +123,7 @@ class BellmanUpdaterNode(node.Node):
       learn()
 
   def step(self) -> bool:
-    """Computes the targets of the next batch, once the rate limiter allows it.
-
-    Returns:
-      Whether a batch came; False only if `expect_batches` was called.
-    """
+    """Computes the targets of the next batch; False if none is expected."""
     try:
       sample = next(self._end.batches)
     except replay.BatchTimeout:
@@ -167,7 +157,7 @@ class BellmanUpdaterNode(node.Node):
         'version': self._variable_client.version,
         'age_seconds': self._variable_client.age_seconds or 0.0,
       }
-      reply = self._coordinator.report_targets(self.name, row)
+      reply = self._coordinator.report_row(reports.TARGETS, self.name, row)
     self._handle(reply)
     return reply
 

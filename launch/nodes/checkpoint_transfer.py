@@ -91,13 +91,12 @@ class CheckpointUpload:
     self._writer = writer
     self._gossip = gossip_node
     self._caller = tuple(caller)
-    self._order = 0
     self._sent: str | None = None
     self._sending: futures.Future | None = None
     self._is_closed = False
 
-  def advance(self, order: int) -> None:
-    """Writes a checkpoint at each new order, and uploads it once written."""
+  def advance(self) -> None:
+    """Begins the upload of a new checkpoint, or a checkpoint that is due."""
     if self._sending is not None:
       if not self._sending.done():
         return
@@ -106,12 +105,11 @@ class CheckpointUpload:
     if self._writer.is_writing():
       return
     written = self._writer.path
-    if written not in (None, self._sent):
-      self._sent = written
-      self._sending = checkpoints.start(lambda: self._send(written))
-    elif order > self._order:
-      self._order = order
-      self._writer.begin()
+    if written in (None, self._sent):
+      self._writer.write_if_due()
+      return
+    self._sent = written
+    self._sending = checkpoints.start(lambda: self._send(written))
 
   def finish(self) -> None:
     """Writes and uploads the final checkpoint, and blocks until it is done."""

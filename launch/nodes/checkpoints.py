@@ -50,9 +50,8 @@ class CheckpointWriter:
   ):
     """Starts without a checkpoint.
 
-    Args:
-      learner: `learners.LearnerState`, or the mean of several with its `steps`,
-        `save`, `restore` and `begin_with`.
+    `learner` is `learners.LearnerState`, or the mean of several with its
+    `steps`, `save`, `restore` and `begin_with`.
     """
     self._session = session
     self._experiment = session.experiment
@@ -68,12 +67,9 @@ class CheckpointWriter:
     self._is_closed = False
 
   def restore(self) -> str | None:
-    """Restores the learner if the session is resumed.
+    """Restores the learner if the session is resumed; returns the folder.
 
     A new run with a warm start takes the parameters of the initial checkpoint.
-
-    Returns:
-      Folder of the restored checkpoint; None without one.
     """
     session = self._session
     if not session.is_resumed:
@@ -96,12 +92,7 @@ class CheckpointWriter:
       self.begin()
 
   def write(self) -> str | None:
-    """Writes the final checkpoint of a run, and blocks until it is written.
-
-    Returns:
-      Folder of the checkpoint; None, after a warning, if it could not be
-      written.
-    """
+    """Writes the final checkpoint; returns its folder, None after a warning."""
     self._settle(wait=True)
     self.begin()
     self._settle(wait=True)

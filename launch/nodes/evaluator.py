@@ -19,14 +19,10 @@ from repertory.launch.opening import session as session_lib
 class EvaluationSetup(NamedTuple):
   """Environment loop and evaluated policy of an evaluator.
 
-  Attributes:
-    loop: Loop over evaluation environments.
-    close: Closes environments and variable client.
-    save: Returns the policy of the last evaluation, see
-      `learners.save_exported`.
-    refresh: Copies the learner's newest variables into the policy, which keeps
-      them until the next call. By default it does nothing: an inference server
-      updates its own policy.
+  `save` returns the policy of the last evaluation, see
+  `learners.save_exported`. `refresh` copies the learner's newest variables into
+  the policy, which keeps them until the next call; an inference server updates
+  its own policy.
   """
 
   loop: environment_loop.EnvironmentLoop
@@ -103,19 +99,17 @@ class EvaluatorNode(node.Node):
     return self.next_at <= steps < self._max_steps
 
   def evaluate(self, steps: int) -> None:
-    """Runs the episodes of an evaluation and reports them.
-
-    Args:
-      steps: Environment steps so far; the next evaluation is due one period
-        later.
-    """
+    """Runs and reports an evaluation; the next is due one period later."""
     self.next_at = self._period * (steps // self._period + 1)
     if self._evaluation is None:
       return
     self._evaluation.refresh()
-    episodes = self._run_episodes(self._evaluation)
-    if episodes is None:
-      return
+    self._progressed_at = time.monotonic()
+    episodes = self._evaluation.loop.run_episodes(
+      self._num_episodes, self._should_stop
+    )
+    if len(episodes) < self._num_episodes:
+      return  # It was interrupted.
     self.evaluated_at = steps
     is_best = self._coordinator.report_evaluation(
       [episode.episode_return for episode in episodes],
@@ -132,16 +126,6 @@ class EvaluatorNode(node.Node):
     """Closes the evaluation environments and the variable client."""
     if self._evaluation is not None:
       self._evaluation.close()
-
-  def _run_episodes(
-    self, evaluation: EvaluationSetup
-  ) -> list[environment_loop.Episode] | None:
-    """Returns the episodes of an evaluation; None if it was interrupted."""
-    self._progressed_at = time.monotonic()
-    episodes = evaluation.loop.run_episodes(
-      self._num_episodes, self._should_stop
-    )
-    return episodes if len(episodes) == self._num_episodes else None
 
   def _should_stop(self) -> bool:
     self.total_steps += 1

@@ -1,15 +1,18 @@
 """Gossip node: serves, checkpoints and logs several learners as one.
 
 It receives the parameters of each learner, serves their mean, and writes joint
-checkpoints and log rows. Learners mix their parameters without it.
+checkpoints. Learners mix their parameters without it.
 """
 
 import contextlib
+import pickle
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from repertory.components import gossip, replay
+import numpy as np
+
+from repertory.components import replay
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
@@ -23,38 +26,19 @@ from repertory.launch.nodes import (
 )
 from repertory.launch.opening import session as session_lib
 
-# Period of parameter reports and log rows of each learner.
+# Period of parameter reports and log rows of each learner, and of distances.
 PERIOD_SECONDS = 1.0
 _COUNTS = ('steps', 'episodes', 'learner_steps')
 # Timeout of the final checkpoints of stopped learners.
 _LAST_SECONDS = 60.0
 
 
-class LearnerReport(NamedTuple):
-  """Report of a learner to the gossip node.
-
-  Attributes:
-    learner_steps: Its learner steps so far.
-    episode_return: Mean return of its latest episodes; None before the first.
-    tables: Status of its own tables, by name.
-    figures: Gossip figures; None without neighbors.
-  """
-
-  learner_steps: int
-  episode_return: float | None
-  tables: Mapping[str, replay.TableInfo]
-  figures: gossip.Figures | None
-
-
 class LearnerStart(NamedTuple):
-  """Initial state of a learner.
+  """Initial state of a learner, and its counts of steps and episodes.
 
-  Attributes:
-    has_checkpoint: Whether it resumes from its own checkpoint.
-    whole: Packed mean of parameters and optimizer state, if the run's
-      checkpoint has no part for each learner; else b''.
-    counts: Steps, episodes and learner steps of the initial state.
-    learned: Packed parameters that replace those; b'' for none.
+  It resumes from its own checkpoint, or from the packed mean of parameters and
+  optimizer states (`whole`), if any; then packed parameters (`learned`), if
+  any, replace its own.
   """
 
   has_checkpoint: bool
@@ -80,16 +64,14 @@ class GossipNode(node.Node):
     self._fencing = callers.Fencing(context.token)
     self._names = list(names)
     self._deposits = gossip_deposits.LearnerDeposits(
-      session.replay_directory,
-      names,
-      session.experiment.checkpoint_period_seconds,
+      session.replay_directory, names
     )
     self._means = gossip_means.LearnerMean(names, self._deposits.saved)
     self._checkpoints = checkpoints.CheckpointWriter(
       session, self._deposits, self._coordinator, self._means, self.name
     )
     self._resumed_from = self._checkpoints.restore()
-    self._begins_at_step = self._means.steps
+    self.begins_at_step = self._means.steps
     if session.is_resumed and not all(map(self._deposits.kept_of, names)):
       all_begin = (
         f'all {len(names)} learners begin' if len(names) > 1
@@ -100,10 +82,10 @@ class GossipNode(node.Node):
         f'{all_begin} with the mean of the checkpoint and empty tables, since '
         'it was written with another number of learners or another topology',
       )
-    self._reports: dict[str, LearnerReport] = {}
-    # Time of the latest log row of each, and its message count by then.
-    self._logged: dict[str, tuple[float, int]] = {}
-    self._rows_at = 0.0
+    # Of each learner: its table statuses, and its distance from the mean.
+    self._tables: dict[str, Mapping[str, replay.TableInfo]] = {}
+    self._distances: Mapping[str, float] = {}
+    self._compared_at = 0.0
     # Write errors of received checkpoints, not reported yet.
     self._unwritten: list[OSError] = []
     self._served = variable_cache.VariableCache(
@@ -111,12 +93,17 @@ class GossipNode(node.Node):
     )
 
   @property
+  def version(self) -> int:
+    """Learner steps of all learners."""
+    return self._means.steps
+
+  @property
   def description(self):
     return {
       'config': self._session.identity,
       'learners': self._names,
       'updates_to_come': self._session.updates_to_come,
-      'run_starts_at_learner_step': self._begins_at_step,
+      'run_starts_at_learner_step': self.begins_at_step,
       'resumed_from': self._resumed_from,
       'initial_from': self._session.initial,
     }
@@ -140,7 +127,7 @@ class GossipNode(node.Node):
       self._stop.wait(reports.PERIOD_SECONDS)
     learning.wait_for_actors(self._coordinator, _LAST_SECONDS)
     self._report_unwritten()
-    if self._is_untouched():
+    if learning.is_untouched(self, self._coordinator, self._session):
       return
     if self._deposits.is_complete:
       self._checkpoints.write()
@@ -153,10 +140,9 @@ class GossipNode(node.Node):
 
   def report(self) -> reports.HeartbeatReply:
     now = time.monotonic()
-    if self._reports and now - self._rows_at > PERIOD_SECONDS:
-      self._rows_at = now
-      self._leave_out_the_lost()
-      self._write_rows()
+    if self._tables and now - self._compared_at > PERIOD_SECONDS:
+      self._compared_at = now
+      self._distances = self._means.distances()
     return learning.report_tables(
       self._coordinator,
       self.name,
@@ -175,14 +161,6 @@ class GossipNode(node.Node):
     while self._unwritten:
       self._checkpoints.fail(self._unwritten.pop(0))
 
-  def _is_untouched(self) -> bool:
-    """Returns whether this run took no step, so needs no checkpoint."""
-    steps = self._coordinator.reply().steps
-    return (
-      self._means.steps == self._begins_at_step
-      and steps == self._session.counts['steps']
-    )
-
   # Served to learners, which pass their caller identity first.
 
   def _begin(self, caller: Sequence[Any]) -> LearnerStart:
@@ -197,21 +175,13 @@ class GossipNode(node.Node):
     elif self._resumed_from is not None:
       before = self._session.counts
       counts = {kind: before[kind] // len(self._names) for kind in _COUNTS}
-      whole = gossip_means.pack(self._means.begun_with)
+      whole = _pack(self._means.begun_with)
     else:
       learned = self._means.learned()
-    if generation:
-      self._means.leave_out(name)
-      # Its own, if any, are older.
+    if generation:  # Its own, if any, are older.
       learned = self._means.learned_by_others(name) or learned
-    self._logged[name] = time.monotonic(), 0
     self._means.begin(name, counts['learner_steps'])
-    return LearnerStart(
-      kept is not None,
-      whole,
-      counts,
-      gossip_means.pack(learned) if learned else b'',
-    )
+    return LearnerStart(kept is not None, whole, counts, _pack(learned))
 
   def _read_checkpoint(self, caller: Sequence[Any], offset: int) -> bytes:
     kept = self._deposits.kept_of(self._admit(caller).name)
@@ -219,17 +189,22 @@ class GossipNode(node.Node):
       raise ValueError(f'{caller[0]} must have a checkpoint, got none.')
     return checkpoint_transfer.read_chunk(kept, offset)
 
-  def _exchange(self, caller: Sequence[Any], report: LearnerReport) -> int:
-    """Handles the report of a learner; returns the latest checkpoint order."""
+  def _exchange(
+    self,
+    caller: Sequence[Any],
+    learner_steps: int,
+    tables: Mapping[str, replay.TableInfo],
+  ) -> float:
+    """Handles a heartbeat; returns the distance of its sender from the mean."""
     name = self._admit(caller).name
-    self._means.count(name, report.learner_steps)
-    self._reports[name] = report
-    return self._deposits.order
+    self._means.count(name, learner_steps)
+    self._tables[name] = tables
+    return self._distances.get(name, 0.0)
 
   def _receive_variables(self, caller: Sequence[Any], packed: bytes) -> None:
     """Stores the parameters of a learner."""
     name = self._admit(caller).name
-    self._means.update(name, gossip_means.unpack(packed))
+    self._means.update(name, pickle.loads(packed))
 
   def _deposit(self, caller: Sequence[Any], *chunk: Any) -> bool:
     """Receives a chunk of a learner's checkpoint; returns False on failure."""
@@ -262,50 +237,9 @@ class GossipNode(node.Node):
       )
     return self._means.get_variables(names)
 
-  def _leave_out_the_lost(self) -> None:
-    """Excludes learners that are being restarted from the mean.
-
-    A learner without neighbors has no address, and is never excluded.
-    """
-    for name in self._names if len(self._names) > 1 else ():
-      if self._coordinator.address_of(name) is None:
-        self._means.leave_out(name)
-
-  def _present_reports(self) -> list[tuple[str, LearnerReport]]:
-    """Returns the reports of included learners, by name."""
-    # A copy, since reports arrive concurrently.
-    reported = sorted(self._reports.items())
-    return [one for one in reported if not self._means.is_away(one[0])]
-
-  def _messages_per_second(self, name: str, count: int) -> float:
-    """Returns the message rate of a learner since its latest log row."""
-    now = time.monotonic()
-    before_at, before = self._logged[name]
-    self._logged[name] = now, count
-    return max(0, count - before) / max(now - before_at, 1e-6)
-
-  def _write_rows(self) -> None:
-    """Writes a log row for each learner."""
-    distances = self._means.distances()
-    for name, report in self._present_reports():
-      figures = report.figures
-      count = figures.num_messages if figures else 0
-      self._coordinator.write(
-        reports.GOSSIP,
-        {
-          'node': name,
-          'version': report.learner_steps,
-          'episode_return': report.episode_return,
-          'distance': distances.get(name, 0.0),
-          'messages_per_second': self._messages_per_second(name, count),
-          'age_seconds': figures.age_seconds if figures else None,
-          'age_steps': figures.age_steps if figures else None,
-        },
-      )
-
   def _mean_tables(self) -> dict[str, replay.TableInfo]:
     """Returns the mean table statuses of all learners."""
-    found = [one.tables for _, one in self._present_reports()]
+    found = list(self._tables.values())  # Reports arrive concurrently.
     statuses = {}
     for table in self._session.tables:
       of_each = [tables[table.name] for tables in found] or [
@@ -320,3 +254,8 @@ class GossipNode(node.Node):
         of_each[0].waiting,
       )
     return statuses
+
+
+def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+  """Serializes arrays for an RPC; b'' without arrays."""
+  return pickle.dumps(dict(arrays)) if arrays else b''

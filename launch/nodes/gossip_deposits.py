@@ -1,11 +1,9 @@
 """Joint checkpoints of several learners."""
 
 import contextlib
-import math
 import os
 import shutil
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -21,25 +19,13 @@ _RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
 class LearnerDeposits(transports.Snapshots):
   """Keeps the newest archived checkpoint of each learner.
 
-  A joint checkpoint is ordered from all, and begins once all have sent theirs.
-
-  Attributes:
-    order: Number of the latest order; 0 before the first.
+  A joint checkpoint is possible once all have sent new ones.
   """
 
   has_learners = True
 
-  def __init__(
-    self, directory: str, names: Sequence[str], period_seconds: float
-  ):
-    """Finds the restored checkpoint, if it has as many learners.
-
-    Args:
-      period_seconds: Period of new orders while some have not met the last one.
-    """
-    self.order = 0
-    self._ordered_at = -math.inf
-    self._period_seconds = period_seconds
+  def __init__(self, directory: str, names: Sequence[str]):
+    """Finds the restored checkpoint, if it has as many learners."""
     self._directory = directory
     self._names = list(names)
     self._lock = threading.Lock()
@@ -57,7 +43,6 @@ class LearnerDeposits(transports.Snapshots):
     self._num_received = 0
     # Archives of the joint checkpoint being written.
     self._moment: dict[str, str] = {}
-    self._is_taken = threading.Event()
 
   def __str__(self) -> str:
     return 'all learners'
@@ -104,15 +89,9 @@ class LearnerDeposits(transports.Snapshots):
       self._new.add(name)
 
   def prepare(self) -> bool:
-    """Orders a joint checkpoint; returns True once all have sent theirs."""
+    """Returns whether all have sent archives since the last checkpoint."""
     with self._lock:
-      if len(self._new) == len(self._names):
-        return True
-      now = time.monotonic()
-      if now - self._ordered_at > self._period_seconds:
-        self.order += 1
-        self._ordered_at = now
-      return False
+      return len(self._new) == len(self._names)
 
   @property
   def is_complete(self) -> bool:
@@ -125,7 +104,6 @@ class LearnerDeposits(transports.Snapshots):
     with self._lock:
       self._moment = dict(self._kept)
       self._new.clear()
-      self._ordered_at = -math.inf
       needed = set(self._moment.values())
       for path in {*self._paths_in(_RECEIVED), *self._old} - needed:
         with contextlib.suppress(FileNotFoundError):  # Already removed.
@@ -142,14 +120,12 @@ class LearnerDeposits(transports.Snapshots):
     os.makedirs(folder)
     for index, name in enumerate(self._names):
       os.link(self._moment[name], os.path.join(folder, _file_of(index)))
-    self._is_taken.set()
     return folder
 
   def is_snapshot_taken(self) -> bool:
-    return self._is_taken.is_set()
+    return True  # Since `flush`.
 
   def remove_snapshots(self) -> None:
-    self._is_taken.clear()
     folder = os.path.join(self._directory, _SNAPSHOT)
     if os.path.isdir(folder):
       shutil.rmtree(folder)

@@ -1,12 +1,12 @@
 """Mean of the parameters of several learners."""
 
-import pickle
+import math
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from repertory.components import gossip, learners, types
+from repertory.components import learners, types
 
 
 def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
@@ -33,23 +33,6 @@ def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
   }
 
 
-def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-  """Serializes arrays for an RPC."""
-  return pickle.dumps(dict(arrays), pickle.HIGHEST_PROTOCOL)
-
-
-def unpack(packed: bytes) -> dict[str, np.ndarray]:
-  """Decodes the result of `pack`; {} for b''."""
-  return pickle.loads(packed) if packed else {}
-
-
-def with_steps(
-  state: Mapping[str, np.ndarray], steps: int
-) -> dict[str, np.ndarray]:
-  """Returns a learner state with another number of learner steps."""
-  return {**state, 'learner_steps': np.asarray(steps, np.int64)}
-
-
 class LearnerMean:
   """Latest reported parameters of each learner, and their mean.
 
@@ -60,7 +43,7 @@ class LearnerMean:
     steps: Sum of the learner steps of all learners.
     begun_with: Initial arrays of all learners, by name; empty if each was
       initialized separately.
-    changes: Counter of reports and exclusions of learners.
+    changes: Counter of the reports of learners.
   """
 
   def __init__(
@@ -68,22 +51,18 @@ class LearnerMean:
     names: Sequence[str],
     saved: Callable[[], Iterable[Mapping[str, np.ndarray]]],
   ):
-    """Starts without reports.
-
-    Args:
-      saved: Returns the saved arrays of each learner.
-    """
+    """Starts without reports; `saved` returns each learner's saved arrays."""
     self.steps = 0
     self.begun_with: dict[str, np.ndarray] = {}
     self.changes = 0
     self._saved = saved
     self._steps_of: dict[str, int] = dict.fromkeys(names, 0)
     self._learned: dict[str, dict[str, np.ndarray]] = {}
-    self._away: set[str] = set()
     self._lock = threading.Lock()
 
   def save(self) -> dict[str, np.ndarray]:
-    return with_steps(mean(self._saved()), self.steps)
+    steps = np.asarray(self.steps, np.int64)
+    return {**mean(self._saved()), 'learner_steps': steps}
 
   def restore(self, state: Mapping[str, np.ndarray]) -> None:
     self.begun_with = dict(state)
@@ -111,22 +90,7 @@ class LearnerMean:
     """Stores the parameters of a learner."""
     with self._lock:
       self._learned[name] = learned
-      self._away.discard(name)
       self.changes += 1
-
-  def leave_out(self, name: str) -> None:
-    """Excludes a lost learner from the mean until its next report.
-
-    If all learners are lost, the mean is that of their last reports.
-    """
-    with self._lock:
-      if name not in self._away:
-        self._away.add(name)
-        self.changes += 1
-
-  def is_away(self, name: str) -> bool:
-    """Returns whether a learner is excluded."""
-    return name in self._away
 
   @property
   def has_reports(self) -> bool:
@@ -142,36 +106,27 @@ class LearnerMean:
   def learned_by_others(self, name: str) -> dict[str, np.ndarray]:
     """Returns the mean parameters of all other learners; {} without any."""
     with self._lock:
-      return mean(
-        state for other, state in self._present().items() if other != name
-      )
+      return mean(one for key, one in self._learned.items() if key != name)
 
   def distances(self) -> dict[str, float]:
     """Returns the Euclidean distance of each learner from the mean."""
     with self._lock:
-      states = self._present()
-    if not states:
-      return {}
-    layout = gossip.VectorLayout(next(iter(states.values())))
-    vectors = {name: layout.join(state) for name, state in states.items()}
-    center = np.mean(list(vectors.values()), 0)
+      states = dict(self._learned)
+    center = mean(states.values())
     return {
-      name: float(np.linalg.norm(vector - center))
-      for name, vector in vectors.items()
+      name: math.sqrt(
+        sum(
+          float(np.square(array - center[key]).sum())
+          for key, array in state.items()
+          if np.issubdtype(array.dtype, np.floating)
+        )
+      )
+      for name, state in states.items()
     }
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays of the mean per name; KeyError if unknown."""
     return [self._get(name) for name in names]
-
-  def _present(self) -> dict[str, dict[str, np.ndarray]]:
-    """Returns the parameters of included learners; the lock must be held."""
-    present = {
-      name: state
-      for name, state in self._learned.items()
-      if name not in self._away
-    }
-    return present or dict(self._learned)
 
   def _get(self, name: str) -> types.Nest:
     if name == 'learner_steps':

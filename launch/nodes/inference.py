@@ -123,12 +123,12 @@ class InferenceNode(node.Node):
     if now - self._reported_at < _REPORT_PERIOD_SECONDS:
       return self._coordinator.poll(self.name)
     self._reported_at = now
-    return self._coordinator.report_inference(
-      self.name,
-      self._variables.version,
-      self._variables.age_seconds,
-      self._server.report(),
-    )
+    row = {
+      'version': self._variables.version,
+      'age_seconds': self._variables.age_seconds,
+      **self._server.report(),
+    }
+    return self._coordinator.report_row(reports.INFERENCE, self.name, row)
 
   def _make_evaluation(self, network, variable_client) -> connections.Role:
     policy = policies.make_evaluation_policy(self._session, network)

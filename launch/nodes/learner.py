@@ -65,7 +65,7 @@ class LearnerNode(learning.LearningNode):
     with contextlib.suppress(signals.Stopped):
       self._learn()
     learning.wait_for_actors(self._coordinator, _LAST_REPORT_SECONDS)
-    if not self._is_untouched():
+    if not learning.is_untouched(self, self._coordinator, self._session):
       self.checkpoint()
     self._logger.flush()
 
@@ -81,10 +81,7 @@ class LearnerNode(learning.LearningNode):
   def catch_up(self, num_items: int, flush: Callable[[], None]) -> None:
     """Learns until no batch is due, in a single-threaded run.
 
-    Args:
-      num_items: Items added since this node was made.
-      flush: Blocks until the table has taken all items; called before sampling,
-        so that the sampled items are reproducible.
+    It calls `flush` before it samples, so that samples are reproducible.
     """
     self._end.expect_batches()
     while self._end.updates_due(self.version, num_items):
@@ -137,13 +134,6 @@ class LearnerNode(learning.LearningNode):
       time.monotonic() - self._phase_since > learner_side.BATCH_TIMEOUT_SECONDS
     ):
       self._end.expect_batches()
-
-  def _is_untouched(self) -> bool:
-    """Returns whether this run took no step, so needs no checkpoint."""
-    if self.version > self._begins_at_step:
-      return False
-    steps = self._coordinator.reply().steps
-    return steps == self._session.counts['steps']
 
   def close(self) -> None:
     """Closes the transport, flushes the logs, and ends all threads."""

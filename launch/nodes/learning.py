@@ -12,7 +12,6 @@ from repertory.components import (
   core,
   interfaces,
   learners,
-  loggers,
   replay,
   transports,
   types,
@@ -37,6 +36,7 @@ class LearningNode(node.Node, core.VariableSource):
   Attributes:
     network: Network that is trained.
     learner: Learner of the network.
+    begins_at_step: Learner steps at the start of this run.
   """
 
   learner: learners.LearnerState
@@ -61,7 +61,7 @@ class LearningNode(node.Node, core.VariableSource):
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
     self._logger = logs.aggregate(
-      _RemoteLogger(self._coordinator, kinds.LEARNER.name),
+      logs.Passing(kinds.LEARNER.name, self._coordinator.write),
       latest=['skipped_updates'],
     )
 
@@ -78,7 +78,7 @@ class LearningNode(node.Node, core.VariableSource):
       self._session, snapshots, self._coordinator, learner, self.name
     )
     self._resumed_from = self._checkpoints.restore()
-    self._begins_at_step = learner.steps
+    self.begins_at_step = learner.steps
 
   @property
   def description(self):
@@ -87,7 +87,7 @@ class LearningNode(node.Node, core.VariableSource):
       'jit_compile': self._session.jit_compile,
       'updates_to_come': self._session.updates_to_come,
       'samples_per_insert': _ratio(self._table),
-      'run_starts_at_learner_step': self._begins_at_step,
+      'run_starts_at_learner_step': self.begins_at_step,
       'resumed_from': self._resumed_from,
       'initial_from': self._session.initial,
     }
@@ -128,9 +128,8 @@ class LearningNode(node.Node, core.VariableSource):
   def _report_tables(
     self, tables: Mapping[str, replay.TableInfo]
   ) -> reports.HeartbeatReply:
-    """Reports learner steps and table statuses to the coordinator."""
     return report_tables(
-      self._coordinator, self.name, self.learner.steps, self._tables, tables
+      self._coordinator, self.name, self.version, self._tables, tables
     )
 
   def checkpoint_if_due(self) -> None:
@@ -162,6 +161,16 @@ def report_tables(
       logs.label_of(table), _describe_table(table, found[table.name])
     )
   return reply
+
+
+def is_untouched(
+  node: Any, coordinator: Any, session: session_lib.Session
+) -> bool:
+  """Returns whether this run took no step, so needs no checkpoint."""
+  return (
+    node.version == node.begins_at_step
+    and coordinator.reply().steps == session.counts['steps']
+  )
 
 
 def wait_for_actors(coordinator: Any, seconds: float) -> None:
@@ -198,20 +207,6 @@ def report_data_change(
     context.name,
     'sampling of the data restarts: the checkpoint has no state for them',
   )
-
-
-class _RemoteLogger(loggers.Logger):
-  """Passes rows to the coordinator."""
-
-  def __init__(self, coordinator: Any, label: str):
-    self._coordinator = coordinator
-    self._label = label
-
-  def write(self, data) -> None:
-    self._coordinator.write(self._label, dict(data))
-
-  def close(self) -> None:
-    pass
 
 
 def _describe_table(

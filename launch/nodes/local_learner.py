@@ -35,18 +35,14 @@ class LocalLearner:
     self,
     session: session_lib.Session,
     num_actors: int,
-    lag: int | None = None,
   ):
     """Starts without a learner.
 
-    Args:
-      lag: Fixed number of rounds between acting and learning, for deterministic
-        runs, see `rounds.Schedule`; None to act with the newest variables. Only
-        where `supports_lockstep`.
+    A deterministic run follows a `rounds.Schedule`, and `supports_lockstep`.
     """
     self._session = session
     self._num_actors = num_actors
-    self._lag = lag
+    self._is_deterministic = session.experiment.deterministic
     self._num_round_robin = (
       num_actors if _inserts_round_robin(session.experience) else None
     )
@@ -61,7 +57,7 @@ class LocalLearner:
 
   def make(self, context: node.Context) -> learner_lib.LearnerNode:
     """Makes the learner in the calling thread, and publishes it to actors."""
-    if self._lag is not None:
+    if self._is_deterministic:
       context = _finish_rounds(context)
     transport = self._session.make_in_process_transport(
       context.stop, self._num_round_robin
@@ -71,10 +67,8 @@ class LocalLearner:
       unless_made.callback(learner.close)
       # Before the first update, which must not overlap with a read.
       publisher, rounds = learner.publisher, None
-      if self._lag is not None:
-        rounds = self._make_rounds(
-          self._lag, publisher, transport, context.stop
-        )
+      if self._is_deterministic:
+        rounds = self._make_rounds(publisher, transport, context.stop)
       unless_made.pop_all()
     self._made = publisher, transport, rounds
     return learner
@@ -148,7 +142,6 @@ class LocalLearner:
 
   def _make_rounds(
     self,
-    lag: int,
     publisher: variables.Publisher,
     transport: transports.InProcessTransport,
     stop: signals.StopSignal,
@@ -160,7 +153,6 @@ class LocalLearner:
       cast(adders.Sequences, experience.items).stride,
       experiment.num_environments,
       experience.batch_size,
-      lag,
     )
     restored = rounds_lib.Restored.read(transport.actors.restored)
     publisher.keep(schedule.num_versions)

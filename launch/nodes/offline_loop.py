@@ -34,7 +34,7 @@ class OfflineLearnerNode(learner.LearnerNode):
       self.name,
       reports.ActorReport(
         steps=new,
-        total_steps=self.version - self._begins_at_step,
+        total_steps=self.version - self.begins_at_step,
         episodes=[],
       ),
     )

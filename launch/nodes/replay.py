@@ -48,11 +48,7 @@ class ReplayNode(node.Node):
 def connect(
   context: node.Context, session: session_lib.Session
 ) -> replay.Connection:
-  """Connects to the replay server, once it listens.
-
-  Args:
-    context: Context of the connecting node; its stop signal ends every wait.
-  """
+  """Connects to the replay server, once it listens."""
   timeout_seconds = session.experiment.timeout_seconds
   context.report_start(f'waiting for {kinds.REPLAY.name}')
   address = starts.find_address(

@@ -19,25 +19,22 @@ class Schedule:
   """Schedule of the variable version for each round.
 
   In a round each environment makes one unroll. Round k, from 0, acts with the
-  variables learned from exactly the rounds before k − lag. So the learner
-  learns from the latest rounds while actors act.
+  variables learned from exactly the rounds before k − 1. So the learner learns
+  from the latest round while actors act.
 
   Attributes:
     period: Environment batch steps per round.
     num_environments: Environments of all actors, equal to items per round.
     batch_size: Items per learner step.
-    lag: Rounds between acting and learning; at least 1, or acting and learning
-      would alternate.
   """
 
   period: int
   num_environments: int
   batch_size: int
-  lag: int = 1
 
   def version_of(self, number: int) -> int:
     """Returns the variable version (learner steps) for a round."""
-    return self.items_before(max(0, number - self.lag)) // self.batch_size
+    return self.items_before(max(0, number - 1)) // self.batch_size
 
   def items_before(self, number: int) -> int:
     """Returns the number of items of all rounds before a round."""
@@ -47,21 +44,18 @@ class Schedule:
   def num_versions(self) -> int:
     """Number of versions that an actor may still need.
 
-    When the first actor begins round k, the last one is in round k − lag or
+    When the first actor begins round k, the last one is in round k − 1 or
     later. When the last one begins round k, the learner may already have
     consumed all other items of that round.
     """
-    num_items = (self.lag + 1) * self.num_environments
-    return math.ceil(num_items / self.batch_size) + 1
+    return math.ceil(2 * self.num_environments / self.batch_size) + 1
 
 
 class ActorDeposit(NamedTuple):
   """State of an actor at the start of a round.
 
-  Attributes:
-    steps: Environment steps of its earlier rounds, over all runs.
-    episodes: Episodes it finished in this run.
-    saved: Result of `ActorNode.save`.
+  Its environment steps over all runs, the episodes it finished in this run, and
+  the result of `ActorNode.save`.
   """
 
   steps: int
@@ -74,8 +68,8 @@ class Restored(NamedTuple):
 
   Attributes:
     number: Number of the round at which acting resumes.
-    steps: Environment steps before this round and before each of the `lag`
-      previous ones, by round.
+    steps: Environment steps before this round and before the previous one, by
+      round.
     deposits: State of each actor, by index.
     versions: Variables that coming rounds act with, oldest first: learner
       steps, largest priority and values.
@@ -98,8 +92,8 @@ class Restored(NamedTuple):
 class Rounds(transports.ActorSnapshots):
   """Synchronizes rounds of all actors, so that all end after the same one.
 
-  Whether a round takes place depends on the steps taken `lag` rounds earlier.
-  So a run may exceed `max_steps` by the steps of `lag` + 1 rounds.
+  Whether a round takes place depends on the steps taken one round earlier. So a
+  run may exceed `max_steps` by the steps of two rounds.
 
   A snapshot is taken at the start of a round, without stopping the run. Each
   actor saves its state when it arrives at the round, and continues. The learner
@@ -154,29 +148,25 @@ class Rounds(transports.ActorSnapshots):
     self._has_come = threading.Condition()
 
   def begin(self, number: int, steps: int, stop: signals.StopSignal) -> bool:
-    """Blocks until it is decided whether a round takes place.
+    """Blocks until it is decided; returns whether a round takes place.
 
     Args:
       number: Number of the round; an actor asks for rounds in order.
       steps: Environment steps of this actor in all earlier rounds.
       stop: Signal that ends the wait.
-
-    Returns:
-      Whether the round takes place.
     """
     with self._has_come:
       self._newest = max(self._newest, number)
       self._arrived[number] = self._arrived.get(number, 0) + 1
       self._steps[number] = self._steps.get(number, 0) + steps
       self._has_come.notify_all()
-    lag = self.schedule.lag
-    before = max(0, number - lag)
+    before = max(0, number - 1)
     self._wait(
       before, lambda: self._arrived.get(before, 0) == self._num_actors, stop
     )
     with self._has_come:
       for counts in (self._arrived, self._steps):
-        counts.pop(before - lag - 1, None)  # No actor needs it.
+        counts.pop(before - 2, None)  # No actor needs it.
       is_over = self._is_ending and number > self._last_begun
       takes_place = self._steps[before] < self._max_steps and not is_over
       if takes_place:
@@ -203,9 +193,8 @@ class Rounds(transports.ActorSnapshots):
   ) -> None:
     """Takes the state of an actor at the start of a round, if needed.
 
-    Args:
-      takes_place: Whether the round takes place; if not, acting ends there.
-      make_deposit: Returns the actor's state; None if it cannot be saved.
+    Acting ends at a round that does not take place. `make_deposit` returns None
+    if the actor cannot be saved.
     """
     with self._has_come:
       if not takes_place:
@@ -223,9 +212,8 @@ class Rounds(transports.ActorSnapshots):
         return
       self._deposits[index] = deposit
       if self._is_whole():
-        first = max(0, number - self.schedule.lag)
         self._steps_before = {
-          k: self._steps[k] for k in range(first, number + 1)
+          k: self._steps[k] for k in {max(0, number - 1), number}
         }
       self._has_come.notify_all()
 
@@ -293,13 +281,7 @@ class RoundBudget:
     stop: signals.StopSignal,
     late: signals.StopSignal,
   ):
-    """Starts without grants.
-
-    Args:
-      index: Index of the actor.
-      stop: Signal after which no new round begins.
-      late: Signal that ends waits for other actors.
-    """
+    """Starts without grants; after `stop`, no new round begins."""
     self._rounds = rounds
     self._index = index
     self._stop = stop

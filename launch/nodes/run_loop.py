@@ -53,11 +53,7 @@ class RunLoop(abc.ABC):
     interruption: interrupts.Interruption,
     show: Callable[[loggers.Status], None],
   ):
-    """Makes only the coordinator.
-
-    Args:
-      interruption: Signal that ends the run early, with a checkpoint.
-    """
+    """Makes only the coordinator; `interruption` ends the run early."""
     self._session = session
     self._interruption = interruption
     self._show = show
@@ -72,11 +68,7 @@ class RunLoop(abc.ABC):
     self._steps = session.counts['steps']
 
   def run(self) -> loggers.Status:
-    """Runs to the end or an interruption, and writes a checkpoint.
-
-    Returns:
-      The final status.
-    """
+    """Runs to the end or an interruption; returns the final status."""
     try:
       # Compilation may take longer than any step.
       with self._watched(watchdog.START_SECONDS):
@@ -289,11 +281,7 @@ class RunLoop(abc.ABC):
 
   @contextlib.contextmanager
   def _watched(self, least_seconds: float = 0.0) -> Iterator[None]:
-    """Raises a stall report in the block if there is no progress.
-
-    Args:
-      least_seconds: Lower bound of the timeout `stall_seconds`.
-    """
+    """Raises a stall report in the block if there is no progress."""
     experiment = self._session.experiment
     seconds = max(least_seconds, experiment.stall_seconds)
     if experiment.eager:

@@ -22,16 +22,9 @@ _RECONNECT_SECONDS = 0.25
 class ThinSettings:
   """Settings of a thin actor.
 
-  Attributes:
-    server: Name of its inference node.
-    environment_ids: Ids of its training environments.
-    seeds: Seed of each environment in the first generation of this node.
-    environments: Factory of the environments.
-    spec: `specs.EnvironmentSpec` of one environment.
-    timeout_seconds: Timeout of waits for actions, and for a lost server to come
-      back.
-    num_connections: 1, or 2 for double buffering: one half of the environments
-      steps while the other half waits for actions.
+  `seeds` are those of its first generation, and `server` is the name of its
+  inference node. With 2 connections, one half of the environments steps while
+  the other half waits for actions.
   """
 
   server: str
@@ -150,16 +143,7 @@ def make_loop(
   environment_ids: Sequence[int],
   **client_settings,
 ) -> tuple[environment_loop.EnvironmentLoop, client_lib.InferenceClient]:
-  """Connects an environment batch to an inference server.
-
-  Args:
-    spec: `specs.EnvironmentSpec` of one environment.
-    environment_ids: Environment id of each slot, in order.
-    **client_settings: Further arguments of `InferenceClient`.
-
-  Returns:
-    The loop, and its client, which the caller must close.
-  """
+  """Connects environments to a server; the caller must close the client."""
   client = client_lib.InferenceClient(
     address, spec, environment_ids, **client_settings
   )

@@ -20,11 +20,7 @@ class VariableCache:
     read: Callable[[Sequence[str]], Sequence[types.Nest]],
     age: Callable[[], Hashable],
   ):
-    """Starts with an empty cache.
-
-    Args:
-      age: Returns a version key that changes whenever the variables do.
-    """
+    """Starts empty; `age` returns a key that changes with the variables."""
     self._read = read
     self._age = age
     self._lock = threading.Lock()

@@ -25,18 +25,10 @@ _NAME = re.compile(r'episode_\d+_return_.+\.(?:mp4|gif)')
 
 
 def prepare(video: str | bool, video_format: str, directory: str) -> str:
-  """Checks the video settings and folder before any episode runs.
+  """Checks the video settings, and returns the folder, which may not exist.
 
-  Args:
-    video: The folder, or True for the default in the directory.
-    video_format: File format, one of `videos.FORMATS`.
-    directory: The experiment's directory.
-
-  Returns:
-    The folder, which may not exist yet.
-
-  Raises:
-    SettingError: If the format is unknown or the folder is not usable.
+  `video` is the folder, or True for the default in the experiment's directory.
+  Raises SettingError if the format is unknown or the folder is not usable.
   """
   videos.check(video_format)
   if video == '':
@@ -88,14 +80,7 @@ class VideoRecorder(vector_batch.BatchWrapper):
     num_episodes: int,
     video_format: str = 'mp4',
   ):
-    """Writes nothing yet.
-
-    Args:
-      environments: An environment batch; the caller closes it.
-      folder: Folder of the videos; created if it does not exist.
-      num_episodes: Number of episodes to record.
-      video_format: File format, one of `videos.FORMATS`.
-    """
+    """Writes nothing yet; the caller closes the environments."""
     super().__init__(environments)
     self._folder = folder
     self._num_episodes = num_episodes
@@ -109,12 +94,7 @@ class VideoRecorder(vector_batch.BatchWrapper):
     self._files: dict[int, videos.VideoFile] = {}  # By slot.
 
   def reset(self) -> dm_env.TimeStep:
-    """Resets every slot; discards unfinished videos.
-
-    Raises:
-      RenderError: If the environments cannot render.
-      VideoError: If a video cannot be written.
-    """
+    """Resets every slot; discards unfinished videos; raises as `step`."""
     timestep = self.batch.reset()
     self.close()
     self._record([slot for slot, left in enumerate(self._left) if left])
@@ -139,11 +119,7 @@ class VideoRecorder(vector_batch.BatchWrapper):
     return timestep
 
   def keep(self, episode: environment_loop.Episode) -> None:
-    """Finishes the video of an episode that ended in the last step.
-
-    Raises:
-      VideoError: If it cannot be written.
-    """
+    """Finishes the video of an episode that ended in the last step."""
     slot = episode.slot
     if slot not in self._files:  # Not part of the evaluation.
       return

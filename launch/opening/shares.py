@@ -16,6 +16,7 @@ def make_experiment(
 ) -> experiment_lib.Experiment:
   """Returns the experiment of one of several learners: a share of all steps."""
   steps, rest = divmod(experiment.max_steps, count)
+  period = experiment.checkpoint_period_learner_steps
   return dataclasses.replace(
     experiment,
     max_steps=max(1, steps + (index < rest)),
@@ -25,6 +26,7 @@ def make_experiment(
       experiment.directory, directories.LEARNERS, str(index)
     ),
     checkpoints_to_keep=1,
+    checkpoint_period_learner_steps=period and max(1, period // count),
     initial_from=None,
     storage=None,
     callbacks=(),

@@ -19,9 +19,6 @@ from repertory.launch.topologies import learner_devices, parts, topology
 if TYPE_CHECKING:
   pass
 
-# Lag of acting behind learning in deterministic runs, in rounds of unrolls.
-_LAG = 1
-
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +116,7 @@ class Sebulba(topology.Topology):
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     num_threads = self.num_threads(session.experiment)
-    lag = _LAG if session.experiment.deterministic else None
-    shared = nodes.local_learner.LocalLearner(session, num_threads, lag)
+    shared = nodes.local_learner.LocalLearner(session, num_threads)
     calls = [kinds.COORDINATOR.name]
     planned.plan(
       kinds.LEARNER.name,

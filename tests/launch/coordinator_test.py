@@ -41,28 +41,32 @@ def _report(coordinator, steps, **settings):
 
 
 class TestPhases:
-  def test_follow_each_other_as_nodes_finish(self, coordinator):
-    coordinator.expect(['replay', 'learner', 'evaluator', 'actor/0', 'actor/1'])
-    seen = []
-    for name in ('actor/1', 'actor/0', 'learner', 'evaluator'):
-      seen.append(coordinator.reply().phase)
+  @pytest.mark.parametrize(
+    ('others', 'finished', 'phases'),
+    [
+      (
+        ['replay', 'learner', 'evaluator'],
+        ['actor/1', 'actor/0', 'learner', 'evaluator'],
+        ['acting', 'acting', 'learning', 'evaluating', 'done'],
+      ),
+      # The learner need not wait for targets not computed by then. And phases
+      # without nodes are skipped.
+      (
+        ['learner', 'bellman_updater/0'],
+        ['actor/0', 'actor/1', 'bellman_updater/0', 'learner'],
+        ['acting', 'acting', 'labeling', 'learning', 'done'],
+      ),
+    ],
+  )
+  def test_follow_each_other_as_nodes_finish(
+    self, coordinator, others, finished, phases
+  ):
+    coordinator.expect([*others, 'actor/0', 'actor/1'])
+    seen = [coordinator.reply().phase]
+    for name in finished:
       coordinator.finish(name)
-    seen.append(coordinator.reply().phase)
-    assert seen == ['acting', 'acting', 'learning', 'evaluating', 'done']
-
-  def test_phases_without_nodes_are_skipped(self, coordinator):
-    coordinator.expect(['learner'])
-    assert coordinator.reply().phase == reports.LEARNING
-    coordinator.finish('learner')
-    assert coordinator.reply().phase == reports.DONE
-
-  def test_updaters_finish_between_actors_and_learner(self, coordinator):
-    """The learner need not wait for targets not computed by then."""
-    coordinator.expect(['learner', 'actor/0', 'bellman_updater/0'])
-    coordinator.finish('actor/0')
-    assert coordinator.reply().phase == reports.LABELING
-    coordinator.finish('bellman_updater/0')
-    assert coordinator.reply().phase == reports.LEARNING
+      seen.append(coordinator.reply().phase)
+    assert seen == phases
 
   def test_a_run_that_is_done_cannot_be_stopped(self, coordinator):
     coordinator.expect(['actor/0'])
@@ -130,18 +134,17 @@ class TestStatus:
 
     for _ in range(8):  # The learner is compiled, and acting is fast.
       go_on(40, 0)
-    for learner_steps in range(1, 8):
+    for learner_steps in range(1, 13):
       go_on(10, learner_steps)
-    assert left[:8] == [None] * 8
-    # From the first update on, 5 s of 10 steps each.
-    assert left[8:13] == [None] * 5
-    assert left[13] == pytest.approx((1000 - 320 - 60) / 10)
+    # From the first update on, 10 s of 10 steps each.
+    assert left[:18] == [None] * 18
+    assert left[18] == pytest.approx((1000 - 320 - 110) / 10)
     for _ in range(12):
-      go_on(0, 8)
+      go_on(0, 12)
     assert left[-1] is None  # No progress.
-    go_on(30, 9)
-    # 30 steps within the last ten seconds, of which one is too old.
-    assert left[-1] == pytest.approx((1000 - 390 - 30) / (30 / 10))
+    go_on(30, 13)
+    # 30 steps within the last ten seconds.
+    assert left[-1] == pytest.approx((1000 - 440 - 30) / (30 / 10))
     coordinator.stop_early('enough')
     go_on(10, 10)
     assert left[-1] is None
@@ -168,9 +171,9 @@ class TestStatus:
 
   def test_targets(self, coordinator):
     row = {'targets': 80, 'targets_per_second': 30.0, 'version': 4}
-    coordinator.report_targets('bellman_updater/0', row)
-    row['targets_per_second'] = 12.5
-    coordinator.report_targets('bellman_updater/1', row)
+    coordinator.report_row('bellman_updaters', 'bellman_updater/0', row)
+    row = {**row, 'targets_per_second': 12.5}
+    coordinator.report_row('bellman_updaters', 'bellman_updater/1', row)
     coordinator.write('learner', {'target_age': 7.5})
     coordinator.write('replay', {'size': 3})
     status = coordinator.status()

@@ -11,10 +11,10 @@ from repertory.launch.nodes import checkpoint_transfer, gossip_deposits
 _NAMES = ['actor_learner/0', 'actor_learner/1']
 
 
-def _make(tmp_path, period_seconds=60.0):
+def _make(tmp_path):
   directory = tmp_path / '.replay'
   directory.mkdir(exist_ok=True)
-  return gossip_deposits.LearnerDeposits(str(directory), _NAMES, period_seconds)
+  return gossip_deposits.LearnerDeposits(str(directory), _NAMES)
 
 
 def _send(deposits, tmp_path, index, learner_steps=0):
@@ -29,11 +29,8 @@ def _send(deposits, tmp_path, index, learner_steps=0):
     deposits.receive(_NAMES[index], *chunk)
 
 
-def test_all_must_meet_an_order(tmp_path):
+def test_waits_for_new_archives_of_all(tmp_path):
   deposits = _make(tmp_path)
-  assert deposits.order == 0
-  assert not deposits.prepare()
-  assert deposits.order == 1
   _send(deposits, tmp_path, 0, 3)
   assert not deposits.prepare() and not deposits.is_complete
   _send(deposits, tmp_path, 1, 5)
@@ -42,24 +39,14 @@ def test_all_must_meet_an_order(tmp_path):
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
   deposits.remove_snapshots()
   folder = deposits.write_snapshot()
-  assert deposits.is_snapshot_taken()
   for index, steps in enumerate((3, 5)):
     with zipfile.ZipFile(f'{folder}/learner_{index}.zip') as archive:
       state = json.loads(archive.read('state.json'))
     assert state['counts']['learner_steps'] == steps
   # What is newer does not change what was taken.
   assert not deposits.prepare()
-  assert deposits.order == 2
   _send(deposits, tmp_path, 0, 7)
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
-
-
-def test_an_unmet_order_is_repeated(tmp_path):
-  deposits = _make(tmp_path, period_seconds=0.0)
-  assert not deposits.prepare()
-  _send(deposits, tmp_path, 0)  # The other could not save.
-  assert not deposits.prepare()
-  assert deposits.order == 2
 
 
 def test_restarted_learner_is_not_waited_for(tmp_path):

@@ -12,27 +12,15 @@ def _means(*names):
   return gossip_means.LearnerMean(names, lambda: [])
 
 
-class TestSteps:
-  def test_are_summed_over_learners(self):
-    means = _means('a', 'b')
-    means.count('a', 3)
-    means.count('b', 4)
-    means.count('a', 5)
-    assert means.steps == 5 + 4
-
-  def test_late_reports_count_nothing_twice(self):
-    means = _means('a')
-    means.count('a', 105)
-    means.count('a', 100)  # An older report.
-    means.count('a', 105)
-    assert means.steps == 105
-
-  def test_repeated_steps_of_a_new_learner_count(self):
-    means = _means('a')
-    means.count('a', 10)
-    means.begin('a', 6)
-    means.count('a', 11)
-    assert means.steps == 10 + (11 - 6)
+def test_steps_are_summed_over_learners():
+  means = _means('a', 'b')
+  for name, steps in (('a', 103), ('b', 4), ('a', 105), ('a', 100), ('a', 105)):
+    means.count(name, steps)  # One report is late.
+  assert means.steps == 105 + 4
+  # Steps that a new generation repeats count.
+  means.begin('b', 2)
+  means.count('b', 5)
+  assert means.steps == 105 + 4 + (5 - 2)
 
 
 class TestMeans:
@@ -45,7 +33,7 @@ class TestMeans:
     assert found['x'].dtype == np.float32 and found['n'] == 5
 
   def test_variables_of_all(self):
-    means = gossip_means.LearnerMean(_NAMES, list)
+    means = _means(*_NAMES)
     one, other = np.array([1.0]), np.array([5.0])
     means.update(_NAMES[0], {'policy/0000/w': one})
     assert means.learned_by_others(_NAMES[0]) == {}
@@ -56,25 +44,3 @@ class TestMeans:
     assert means.distances() == dict.fromkeys(_NAMES, 2.0)
     with pytest.raises(KeyError, match=r"'critic'; there are \['policy'\]"):
       means.get_variables(['critic'])
-
-  def test_lost_learner_is_excluded_until_it_reports(self):
-    means = gossip_means.LearnerMean(_NAMES, list)
-    for name, value in zip(_NAMES, (1.0, 5.0)):
-      means.update(name, {'policy/0000/w': np.array([value])})
-    before = means.changes
-    means.leave_out(_NAMES[0])
-    assert means.changes > before  # So that no older mean is given out.
-    assert means.is_away(_NAMES[0]) and not means.is_away(_NAMES[1])
-    assert means.get_variables(['policy']) == [[5]]
-    assert means.distances() == {_NAMES[1]: 0}
-    assert means.learned_by_others(_NAMES[1]) == {}
-    means.update(_NAMES[0], {'policy/0000/w': np.array([3.0])})
-    assert not means.is_away(_NAMES[0])
-    assert means.get_variables(['policy']) == [[4]]
-
-  def test_last_reports_are_used_if_all_are_lost(self):
-    means = gossip_means.LearnerMean(_NAMES, list)
-    for name, value in zip(_NAMES, (1.0, 5.0)):
-      means.update(name, {'policy/0000/w': np.array([value])})
-      means.leave_out(name)
-    assert means.learned()['policy/0000/w'] == 3

@@ -113,20 +113,10 @@ class TestCounts:
         mean = np.mean([part[name].astype(np.float64) for part in parts], 0)
         np.testing.assert_array_equal(array, mean.astype(array.dtype), name)
     assert status.evaluation_return is not None
-
-  @pytest.mark.chaos
-  def test_display_shows_each_learner(self, tmp_path):
-    status = _run(tmp_path, max_steps=20_000).status
-    assert [one.name for one in status.learners] == [
-      'actor_learner/0',
-      'actor_learner/1',
-    ]
-    for one in status.learners:
-      assert one.learner_steps > 0 and one.mean_return is not None
+    assert [one.name for one in status.learners] == topology.learners
     assert status.learners_distance is not None
     rows = log_files.rows(tmp_path, 'gossip')
-    assert max(row['messages_per_second'] for row in rows) > 0
-    assert any('age_seconds' in row for row in rows)
+    assert {row['node'] for row in rows} == set(topology.learners)
 
 
 class TestResuming:

@@ -77,15 +77,6 @@ def _whole(tmp_path_factory):
 
 
 @pytest.mark.chaos
-def test_stopped_by_its_steps(tmp_path, whole):
-  # It continues for up to two rounds of 20 steps; the second time from there.
-  for steps in (100, 200, _STEPS):
-    last = _run(tmp_path, steps=steps)
-  assert 'resumed from checkpoint' in last.status.message
-  assert _hash(last) == whole
-
-
-@pytest.mark.chaos
 def test_interrupted(tmp_path, monkeypatch, whole):
   step, updates = learner_lib.LearnerNode.step, []
 

@@ -59,19 +59,6 @@ def test_environment_that_cannot_be_made_is_refused(tmp_path):
   assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.chaos
-def test_close_that_fails_does_not_lose_the_result(tmp_path):
-  factory = troubled_environments.Troubled(
-    2, 'close', lambda: _raise(OSError('stuck'))
-  )
-  result = launch.run(
-    troubled_environments.make_experiment(tmp_path, factory), display=False
-  )
-  assert result.status.steps == 600
-  assert result.status.evaluation_return is not None
-  assert 'actor/0 could not be closed: OSError: stuck' in result.status.message
-
-
 _HANGING = """
 import pathlib, sys, time
 from repertory import launch

@@ -21,7 +21,7 @@ def test_grants_get_smaller_towards_the_end():
 def test_takes_back_unused_steps():
   steps = coordinator.StepBudget(max_steps=10, num_actors=1)
   assert steps.acquire('actor/0', 10, 0) == 10
-  steps.give_back('actor/0', 4)
+  steps.use('actor/0', 4)
   assert steps.acquire('actor/1', 1, 0) == 1
   assert steps.acquire('actor/1', 3, 0) == 3
   assert steps.acquire('actor/1', 1, 0) == 0

@@ -156,14 +156,6 @@ class TestToTheEnd:
     assert run.num_checkpoints() == 1
     assert run.clock.now < 30
 
-  def test_interrupted_before_the_coordinator_listens(self, run):
-    run.launcher.start_seconds['coordinator'] = 100.0
-    run.interrupt(20)
-    status = run.run()
-    assert status.steps == 0
-    assert dict(status.nodes)['actor/0'] == 'starting'
-    assert run.clock.now < 22
-
   @pytest.mark.parametrize('name', ['coordinator', 'learner'])
   def test_threads_end_as_soon_as_they_can_be_stopped(self, run, name):
     """They cannot be killed, nor called before they are made."""
