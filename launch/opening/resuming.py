@@ -182,9 +182,10 @@ def _checkpointer(
   return checkpointing.Checkpointer(os.path.join(directory, folder))
 
 
-def describe_loss(directory: str, learner_steps: int) -> str:
-  """Describes the updates that a finished run did not save; '' if none."""
-  checkpoint = load_checkpoint(directory, check_replay=False)
+def describe_loss(
+  checkpoint: checkpointing.Checkpoint | None, learner_steps: int
+) -> str:
+  """Describes updates that a run's last checkpoint lacks; '' if none."""
   if checkpoint is None:
     return 'No checkpoint could be written: this run cannot be resumed.'
   saved = checkpoint.state['counts']['learner_steps']
@@ -195,22 +196,6 @@ def describe_loss(directory: str, learner_steps: int) -> str:
     f'The last checkpoint could not be written: the newest, {name}, has '
     f'{saved} of {learner_steps} updates.'
   )
-
-
-def hash_variables(directory: str, learner_steps: int) -> str | None:
-  """Returns the hash of the last checkpoint; None if it lacks updates."""
-  checkpoint = load_checkpoint(directory, check_replay=False)
-  if checkpoint is None:
-    return None
-  if checkpoint.state['counts']['learner_steps'] < learner_steps:
-    return None
-  return checkpointing.hash_arrays(checkpoint.arrays)
-
-
-def is_exact(directory: str) -> bool:
-  """Whether a deterministic run can resume from the last checkpoint, if any."""
-  checkpoint = load_checkpoint(directory, check_replay=False)
-  return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
 
 
 def check_identity(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from repertory.components import checkpoints, loggers
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
@@ -43,7 +44,11 @@ class Result:
     why_no_update: For a completed run without any learner step: the number of
       replay items, and the minimum for learning; otherwise None.
     variables_sha256: Hexadecimal hash of the learner's variables in the last
-      checkpoint. None if no checkpoint could be written.
+      checkpoint. None if it could not be written.
+    resumes_exactly: Whether a deterministic run can resume bit by bit from the
+      last checkpoint.
+    not_saved: Message on updates that are in no checkpoint, because it could
+      not be written; empty if there are none.
     not_stored: Message on why the last checkpoint or the best policy is not in
       the experiment's storage, and what to do; empty if it is, or there is no
       storage.
@@ -58,6 +63,8 @@ class Result:
   interrupted: int | None = None
   why_no_update: str | None = None
   variables_sha256: str | None = None
+  resumes_exactly: bool = False
+  not_saved: str = ''
   not_stored: str = ''
   not_recorded: str = ''
 
@@ -105,7 +112,16 @@ def run(
       _check_tensorflow()
       where = experiment.storage, experiment.directory
       stored = checkpoints.open_storage(*where)
-      opened = _open(topology, experiment, stored, fresh, display)
+      opened = resuming.open_session(
+        experiment,
+        fresh,
+        topology.smallest_batch(experiment),
+        topology.transports(experiment),
+        topology.check_experience,
+        topology.sharding(experiment),
+        terminal.print_line if display else lambda message: None,
+        stored,
+      )
       with terminal.saying('trying environment and network', display):
         session = stack.enter_context(opened)
       layout = topology.run_layout(launch_type)
@@ -164,6 +180,13 @@ def _describe_end(
   not_stored: str,
 ) -> Result:
   directory = session.experiment.directory
+  checkpoint = resuming.load_checkpoint(directory, check_replay=False)
+  not_saved = resuming.describe_loss(checkpoint, status.learner_steps)
+  variables_sha256, is_exact = None, False
+  if checkpoint is not None:
+    is_exact = bool(checkpoint.state.get('is_exact'))
+    if not not_saved:
+      variables_sha256 = checkpointing.hash_arrays(checkpoint.arrays)
   return Result(
     status,
     directory,
@@ -173,34 +196,12 @@ def _describe_end(
     why_no_update=(
       None if signal_number else _explain_no_update(session, status)
     ),
-    variables_sha256=resuming.hash_variables(directory, status.learner_steps),
+    variables_sha256=variables_sha256,
+    resumes_exactly=is_exact,
+    not_saved=not_saved,
     not_stored=not_stored,
     not_recorded=status.not_recorded,
   )
-
-
-def _open(
-  topology: topology_lib.Topology,
-  experiment: experiment_lib.Experiment,
-  stored: checkpoints.Storage | None,
-  fresh: bool,
-  display: bool,
-) -> contextlib.AbstractContextManager[session_lib.Session]:
-  return resuming.open_session(
-    experiment,
-    fresh,
-    topology.smallest_batch(experiment),
-    topology.transports(experiment),
-    topology.check_experience,
-    topology.sharding(experiment),
-    _print if display else lambda message: None,
-    stored,
-  )
-
-
-def _print(message: str) -> None:
-  """Prints a message before the display starts."""
-  terminal.print_line(f'repertory: {message}')
 
 
 def _explain_no_update(

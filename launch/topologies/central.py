@@ -20,7 +20,6 @@ from repertory.launch.coordination import kinds, starts
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
-  bellman_updaters,
   learner_devices,
   parts,
   topology,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(bellman_updaters.BellmanUpdaterTopology):
+class Central(topology.BellmanUpdaterTopology):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:
