@@ -381,24 +381,17 @@ class CallbackList:
     return self._unpack()['stop_when']
 
   def check_can_travel(self, launch_type: str) -> None:
-    """Checks that all callbacks can be pickled.
-
-    Args:
-      launch_type: Name of the launcher, for the error.
-
-    Raises:
-      SettingError: If one cannot be pickled; names it and the cause.
-    """
-    named = {'stop_when': self.stop_when}
+    """Raises SettingError if one cannot be pickled, as a launcher must."""
+    named = [('stop_when', 'stop_when', self.stop_when)]
     for setting in ('callbacks', 'loggers'):
       for index, one in enumerate(self._unpack()[setting]):
-        named[f'{setting}[{index}]'] = one
-    for name, one in named.items():
+        named.append((setting, f'{setting}[{index}]', one))
+    for setting, name, one in named:
       try:
         cloudpickle.dumps(one)
       except Exception as error:
         raise settings_lib.SettingError(
-          name.split('[')[0],
+          setting,
           f'must be picklable with launch type {launch_type!r}, which runs '
           f'callbacks in a separate process; got {name}, a '
           f'{type(one).__name__}, which raises {type(error).__name__}: '

@@ -88,7 +88,7 @@ def _check_memory(
   """Returns a warning about the memory of full tables, or ''; may refuse."""
   if kind in (transports.COMPILED, transports.OFFLINE):
     return ''  # These topologies know their memory, and check it.
-  max_items = _max_items(experiment, experience)
+  most_items = max_items(experiment, experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
     if kind == transports.ReverbTransport.kind:
@@ -97,7 +97,7 @@ def _check_memory(
       copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0
       item_bytes = local.item_bytes(table) + copied
     # Tables that others than actors write may have more items.
-    most = max_items if table in experience.tables else table.max_size
+    most = most_items if table in experience.tables else table.max_size
     sizes.append(min(table.max_size, most) * item_bytes)
   needed, total = sum(sizes), machine_memory.total_bytes()
   if needed <= total / 2:
@@ -123,14 +123,14 @@ def check_steps(
   """Raises SettingError if a run would end before the first learner step."""
   if transports.OFFLINE in kinds:
     return  # Any number of learner steps is possible.
-  max_items = _max_items(experiment, experience)
-  if experience.updates_due(max_items):
+  most = max_items(experiment, experience)
+  if experience.updates_due(most):
     return
   raise SettingError(
     'max_steps',
     'must be higher for the learner to take a step: it needs '
     f'{_describe_need(experience)}, and {experiment.max_steps} '
-    f'environment steps make {max_items} items at most. Take more steps, or '
+    f'environment steps make {most} items at most. Take more steps, or '
     'lower the others.',
   )
 
@@ -167,14 +167,7 @@ def _describe_need(experience: experience_lib.Experience) -> str:
   return need
 
 
-def count_updates(
-  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
-) -> int:
-  """Returns the maximum number of learner steps of a whole run."""
-  return experience.updates_due(_max_items(experiment, experience))
-
-
-def _max_items(
+def max_items(
   experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> int:
   """Returns the maximum number of items of a run."""

@@ -114,7 +114,8 @@ class Session:
     """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps
     if self.transport != transports.OFFLINE:
-      expected = preflight.count_updates(self.experiment, self.experience)
+      items = preflight.max_items(self.experiment, self.experience)
+      expected = self.experience.updates_due(items)
     return max(0, expected - self.counts['learner_steps'])
 
   @property

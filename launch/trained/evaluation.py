@@ -14,7 +14,7 @@ from repertory.launch.trained import loading
 
 
 def evaluate(
-  run: str | os.PathLike[str] | experiment_lib.Experiment,
+  run: str | os.PathLike[str] | experiment_lib.Experiment | loading.Trained,
   num_episodes: int,
   *,
   best: bool = False,
@@ -28,7 +28,7 @@ def evaluate(
 
   Args:
     run: Directory of a run whose agent and environment are registered; or its
-      experiment, for any agent and environment.
+      experiment, for any agent and environment; or a trained agent.
     num_episodes: Number of episodes, at least 1.
     best: Whether to evaluate the policy with the best evaluation return during
       training, instead of the newest.
@@ -48,28 +48,12 @@ def evaluate(
       not usable or the environment cannot render.
     VideoError: If a video cannot be written.
   """
-  with interrupts.raising_signals():
-    trained = loading.read(run, best, trust)
-  return run_episodes(
-    trained, num_episodes, video=video, video_format=video_format
-  )
-
-
-def run_episodes(
-  trained: loading.Trained,
-  num_episodes: int,
-  *,
-  video: str | bool = False,
-  video_format: str = 'mp4',
-) -> list[environment_loop.Episode]:
-  """Runs episodes with the evaluation policy of a trained agent.
-
-  The arguments are those of `evaluate`.
-  """
   if num_episodes < 1:
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
+  with interrupts.raising_signals():
+    trained = loading.read(run, best, trust)
   experiment = dataclasses.replace(
     trained.experiment, evaluation_episodes=num_episodes
   )

@@ -48,14 +48,14 @@ class Trained:
 
 
 def read(
-  run: str | os.PathLike[str] | experiment_lib.Experiment,
+  run: str | os.PathLike[str] | experiment_lib.Experiment | Trained,
   best: bool = False,
   trust: bool = False,
   *,
   agent: str | None = None,
   environment: str | None = None,
 ) -> Trained:
-  """Loads a trained agent; writes nothing.
+  """Loads a trained agent, unless `run` is one; writes nothing.
 
   Args:
     run: See `launch.load_policy`, as for `best` and `trust`.
@@ -67,6 +67,8 @@ def read(
       or names an untrusted module.
     CheckpointError: If the checkpoint cannot be read.
   """
+  if isinstance(run, Trained):
+    return run
   try:
     if isinstance(run, experiment_lib.Experiment):
       checkpoint, experiment = _load(run.directory, best), run
