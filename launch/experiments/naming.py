@@ -138,11 +138,6 @@ def from_identity(
     trust: Whether to import modules named in the checkpoint.
     agent: The agent's name as given by the caller; its module is trusted.
     environment: The environment's name, likewise.
-
-  Raises:
-    SettingError: If the checkpoint names an untrusted module, or the caller
-      gives a different name.
-    ValueError: If agent or environment are neither registered nor importable.
   """
   identity = _check_types(identity, directory)
   _check_trusted(identity, directory, trust, agent, environment)

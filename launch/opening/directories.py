@@ -42,9 +42,6 @@ def check_writable(directory: str, setting: str = 'directory') -> None:
 
   It is neither made nor changed. Permissions alone do not show it: /proc grants
   them, but takes no files.
-
-  Args:
-    setting: Name of the setting, for the message.
   """
   existing = os.path.abspath(directory)
   while not os.path.exists(existing):
@@ -95,12 +92,7 @@ def check_entries(directory: str) -> None:
 def check_kinds(
   directory: str, paths: Iterable[str], owner: str = 'a run'
 ) -> None:
-  """Raises SettingError for entries other than regular files and folders.
-
-  Args:
-    paths: Paths relative to the directory; missing ones are ignored.
-    owner: Owner of the directory, for the message.
-  """
+  """Raises SettingError for entries other than regular files and folders."""
   for path in paths:
     try:
       mode = os.lstat(os.path.join(directory, path)).st_mode

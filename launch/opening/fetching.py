@@ -1,6 +1,7 @@
 """Locks a run's directory and storage, and fetches stored checkpoints."""
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Callable, Iterator
 
@@ -23,16 +24,10 @@ def holding(
   check: Check,
   report: Callable[[str], None],
 ) -> Iterator[str]:
-  """Locks a directory, and a storage if there is one, during the block.
+  """Locks a directory and its storage, if any, and yields what was done.
 
-  Args:
-    stored: The storage, whose newer checkpoints are fetched.
-    fresh: Whether to start over; the contents of both are moved aside.
-    check: Raises for a checkpoint of another experiment.
-    report: Called with a description of what may take minutes.
-
-  Yields:
-    A description of what was done.
+  Newer checkpoints of the storage are fetched; with `fresh`, the contents of
+  both are moved aside. `check` raises for a checkpoint of another experiment.
   """
   directory, done = experiment.directory, ''
   directories.check_writable(directory)
@@ -57,63 +52,55 @@ def holding(
     yield done
 
 
+@dataclasses.dataclass
 class _Fetch:
   """Fetches the newest checkpoint and the best policy, if missing here."""
 
-  def __init__(
-    self,
-    stored: checkpoints.Storage,
-    experiment: experiment_lib.Experiment,
-    check: Check,
-    report: Callable[[str], None],
-  ):
-    self._stored = stored
-    self._experiment = experiment
-    self._check = check
-    self._report = report
-    self._num_bytes = 0
+  stored: checkpoints.Storage
+  experiment: experiment_lib.Experiment
+  check: Check
+  report: Callable[[str], None]
+  num_bytes: int = 0
 
   @contextlib.contextmanager
   def watched(self) -> Iterator[None]:
     """Raises NoAnswerError in a block in which no bytes arrive for long."""
     seconds = watchdog.START_SECONDS
     late = signals.NoAnswerError(
-      f'Waited {seconds:g} seconds for {self._stored.shown} to answer.'
+      f'Waited {seconds:g} seconds for {self.stored.shown} to answer.'
     )
     try:
       with (
         interrupts.interruptible() as demand,
         watchdog.watching(
-          lambda: self._num_bytes, seconds, lambda waited: demand(late)
+          lambda: self.num_bytes, seconds, lambda waited: demand(late)
         ),
       ):
         yield
     except OSError as error:
       raise SettingError(
         'storage',
-        f'must be readable and writable, got {self._stored.shown}: '
+        f'must be readable and writable, got {self.stored.shown}: '
         f'{text_of(error)}.',
       ) from error
 
   def run(self) -> str:
     """Fetches what is missing; returns a description of what was done."""
-    newest = self._stored.checkpoints.newest()
+    newest = self.stored.checkpoints.newest()
     if newest is None:
       return ''
     self._check_manifest(newest)
     done = []
-    here = self._checkpointer(
-      directories.CHECKPOINTS, self._experiment.checkpoints_to_keep
-    )
+    path = os.path.join(self.experiment.directory, directories.CHECKPOINTS)
+    num_kept = self.experiment.checkpoints_to_keep
+    here = checkpointing.Checkpointer(path, num_kept)
     mine = here.load(check_replay=False)
     if mine is not None:
-      self._check(mine)
+      self.check(mine)
     counts = mine.state['counts'] if mine else None
-    if counts is None or newest.progress > (
-      counts['learner_steps'],
-      counts['steps'],
-    ):
-      self._fetch(self._stored.checkpoints, newest, here)
+    found = counts and (counts['learner_steps'], counts['steps'])
+    if found is None or newest.progress > found:
+      self._fetch(self.stored.checkpoints, newest, here)
       done.append(
         f'checkpoint {newest.number:08d}, of {newest.steps} steps and '
         f'{newest.learner_steps} updates, was fetched from {newest.path}'
@@ -126,8 +113,9 @@ class _Fetch:
 
   def _fetch_best(self) -> None:
     """Fetches the best policy, if that here is worse."""
-    here = self._checkpointer(directories.BEST, 1)
-    best = self._stored.best.newest()
+    path = os.path.join(self.experiment.directory, directories.BEST)
+    here = checkpointing.Checkpointer(path, 1)
+    best = self.stored.best.newest()
     if best is None or best.episode_return is None:
       return
     self._check_manifest(best)
@@ -135,7 +123,7 @@ class _Fetch:
     if mine is None or (
       mine.state['evaluation']['episode_return'] < best.episode_return
     ):
-      self._fetch(self._stored.best, best, here)
+      self._fetch(self.stored.best, best, here)
 
   def _fetch(
     self,
@@ -143,22 +131,16 @@ class _Fetch:
     manifest: checkpoints.CheckpointManifest,
     here: checkpointing.Checkpointer,
   ) -> None:
-    self._report(f'fetching {manifest.path}, {manifest.num_bytes / 1e6:.1f} MB')
+    self.report(f'fetching {manifest.path}, {manifest.num_bytes / 1e6:.1f} MB')
 
     def count(num_bytes: int) -> None:
-      self._num_bytes += num_bytes
+      self.num_bytes += num_bytes
 
     here.add(
       lambda folder: store.fetch(manifest, folder, count), manifest.number
     )
 
-  def _checkpointer(
-    self, folder: str, max_to_keep: int
-  ) -> checkpointing.Checkpointer:
-    path = os.path.join(self._experiment.directory, folder)
-    return checkpointing.Checkpointer(path, max_to_keep)
-
   def _check_manifest(self, manifest: checkpoints.CheckpointManifest) -> None:
     """Raises for a checkpoint of another experiment, before fetching it."""
     state = {'experiment': manifest.experiment}
-    self._check(checkpointing.Checkpoint(manifest.path, {}, state, None))
+    self.check(checkpointing.Checkpoint(manifest.path, {}, state, None))

@@ -44,15 +44,8 @@ def find_options(
   """Returns the replay options of an experiment, the best first.
 
   An experiment that could deadlock in one topology is refused in all: equal
-  experiments mean the same algorithm. docs/operations.md lists the checks. For
-  arguments, see `resuming.check`.
-
-  Returns:
-    At least one. Options with a warning come last.
-
-  Raises:
-    SettingError: Naming the setting to change.
-    ValueError: Naming what needs another kind of transport.
+  experiments mean the same algorithm. docs/operations.md lists the checks.
+  Options with a warning come last; if there is none, a ValueError says why.
   """
   experience.check(experiment.num_environments)
   if experience.is_offline and transports.OFFLINE not in kinds:
@@ -129,25 +122,13 @@ def check_steps(
   raise SettingError(
     'max_steps',
     'must be higher for the learner to take a step: it needs '
-    f'{_describe_need(experience)}, and {experiment.max_steps} '
+    f'{describe_need(experience)}, and {experiment.max_steps} '
     f'environment steps make {most} items at most. Take more steps, or '
     'lower the others.',
   )
 
 
-def explain_no_update(
-  experience: experience_lib.Experience, inserts: int
-) -> str:
-  """Explains why a run ended before its first learner step."""
-  name = experience.table.name
-  return (
-    f"The learner took no step in this run: table '{name}' got {inserts} "
-    f'items, and the learner needs {_describe_need(experience)}. Take more '
-    'steps, or lower these settings.'
-  )
-
-
-def _describe_need(experience: experience_lib.Experience) -> str:
+def describe_need(experience: experience_lib.Experience) -> str:
   """Describes the number of items required for the first learner step."""
   table, batch_size = experience.table, experience.batch_size
   size_name = experience.called['batch_size']
@@ -162,7 +143,7 @@ def _describe_need(experience: experience_lib.Experience) -> str:
   if experience.with_targets is not None:
     need += (
       f' for each {experience.rows} targets, of which it needs first '
-      f'{_describe_need(experience.with_targets)}'
+      f'{describe_need(experience.with_targets)}'
     )
   return need
 

@@ -36,23 +36,10 @@ def check(
   experience_lib.Experience,
   list[preflight.ReplayOption],
 ]:
-  """Checks an experiment; writes nothing.
+  """Checks an experiment for a topology; writes nothing.
 
-  Args:
-    experiment: The experiment to run.
-    kinds: Allowed kinds of transport, the best first.
-    smallest_batch: Divisor of each adder's number of environments; None for the
-      environments of an actor.
-    check_experience: Raises if experiment, experience and spec do not suit the
-      topology.
-
-  Returns:
-    The environment's spec, the agent's experience, and replay options, the best
-    first.
-
-  Raises:
-    ValueError: If the experiment cannot run.
-    TimeoutError: If making the environment takes too long.
+  See `topologies.topology.Topology` for the arguments, of which `kinds` are its
+  transports. Replay options are returned in order, the best first.
   """
   spec = smoke_test.check(experiment)
   experience = preflight.describe_experience(experiment, spec)
@@ -79,13 +66,8 @@ def open_session(
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, locks its directory and loads its checkpoint.
 
-  Args:
-    fresh: Whether to start over; the old directory is moved aside.
-    smallest_batch, kinds, check_experience: See `check`.
-    sharding: Sharding of the run among nodes, in words.
-    report: Called with a description of what may take minutes.
-    stored: The experiment's storage, if any; it is locked, too, and its newer
-      checkpoints are fetched.
+  The storage, if any, is locked, too, and its newer checkpoints are fetched.
+  `report` is called with a description of what may take minutes.
 
   Raises:
     ValueError: If the experiment cannot run, or another run holds the directory
@@ -134,15 +116,9 @@ def resume(
   num_restarts: int,
   failure: failures.Failure,
 ) -> session_lib.Session | None:
-  """Restores the newest checkpoint of a run whose nodes have ended.
+  """Restores the newest checkpoint of a locked run whose nodes have ended.
 
-  Args:
-    session: Session of the run, whose directory is still locked.
-    num_restarts: Number of restarts, including this one.
-    failure: Reason of the restart.
-
-  Returns:
-    The session to continue with; None without a checkpoint.
+  `num_restarts` includes this one. Returns None without a checkpoint.
   """
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
@@ -164,15 +140,11 @@ def resume(
 
 
 def load_checkpoint(
-  directory: str, check_replay: bool = True
+  directory: str, check_replay: bool = True, best: bool = False
 ) -> checkpointing.Checkpoint | None:
-  """Reads the newest checkpoint of a run's directory, if any."""
-  return _checkpointer(directory).load(check_replay)
-
-
-def load_best(directory: str) -> checkpointing.Checkpoint | None:
-  """Reads the policy of an experiment's best evaluation, if any."""
-  return _checkpointer(directory, directories.BEST).load()
+  """Reads a run's newest checkpoint, or that of its best policy, if any."""
+  folder = directories.BEST if best else directories.CHECKPOINTS
+  return _checkpointer(directory, folder).load(check_replay)
 
 
 def _checkpointer(
@@ -317,10 +289,12 @@ def _choose(
     )
     for option in options
   ]
-  for session in sessions:
-    if checkpoint is None or not session.explain_omission(checkpoint):
-      return session
-  return sessions[0]
+  fitting = (
+    one
+    for one in sessions
+    if checkpoint and not one.explain_omission(checkpoint)
+  )
+  return next(fitting, sessions[0])
 
 
 def _prepare_replay(

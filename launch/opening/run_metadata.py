@@ -31,13 +31,8 @@ def writing(
 ) -> Iterator[Callable[['loggers.Status', int | None], None]]:
   """Logs the start of a run, and its outcome at the end of the block.
 
-  Args:
-    log_directory: Folder of the logs.
-    start: Settings of the run, as plain values.
-
-  Yields:
-    A function of the last status and of the signal that interrupted the run, or
-    None. An exception that ends the block is logged instead.
+  It yields a function of the last status and of the signal that interrupted the
+  run, or None. An exception that ends the block is logged instead.
   """
   ended: dict[str, Any] = {}
 

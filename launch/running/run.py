@@ -159,11 +159,7 @@ def _run(
   stage: topology_lib.Stage,
   stored: checkpoints.Storage | None,
 ) -> tuple[loggers.Status, str]:
-  """Runs to the end, uploading checkpoints to the storage meanwhile.
-
-  Returns:
-    The status, and a message if the last checkpoint is not stored, else ''.
-  """
+  """Runs to the end; also returns why the last checkpoint is not stored."""
   if stored is None:
     return topology.run(session, stage), ''
   with uploads.Uploads(stored, session, stage.show) as storing:
@@ -213,10 +209,13 @@ def _explain_no_update(
     or status.steps <= counts['steps']  # No steps were left.
   ):
     return None
-  experience = session.experience
-  inserts = {one.name: one.inserts for one in status.tables}
-  return preflight.explain_no_update(
-    experience, inserts.get(experience.table.name, 0)
+  name = session.experience.table.name
+  inserts = {one.name: one.inserts for one in status.tables}.get(name, 0)
+  return (
+    f"The learner took no step in this run: table '{name}' got {inserts} "
+    f'items, and the learner needs '
+    f'{preflight.describe_need(session.experience)}. Take more steps, or lower '
+    'these settings.'
   )
 
 
@@ -260,16 +259,15 @@ def _display(
   session: session_lib.Session, is_shown: bool
 ) -> Iterator[Callable[[loggers.Status], None]]:
   """Yields a function that displays the status."""
-  with contextlib.ExitStack() as stack:
-    dashboard = None
-    if is_shown:
-      is_live = not session.experiment.eager
-      dashboard = stack.enter_context(loggers.Dashboard(is_live=is_live))
+  dashboard = contextlib.nullcontext()
+  if is_shown:
+    dashboard = loggers.Dashboard(is_live=not session.experiment.eager)
+  with dashboard as shown:
 
     def show(status: loggers.Status) -> None:
       printed.shorten(session.log_directory)
-      if dashboard is not None:
-        dashboard.update(status)
+      if shown is not None:
+        shown.update(status)
 
     yield show
 

@@ -97,10 +97,9 @@ def read(
 
 
 def _load(directory: str, best: bool) -> checkpointing.Checkpoint:
-  if best:
-    checkpoint = resuming.load_best(directory)
-  else:
-    checkpoint = resuming.load_checkpoint(directory, check_replay=False)
+  checkpoint = resuming.load_checkpoint(
+    directory, check_replay=False, best=best
+  )
   if checkpoint is None:
     raise directories.absence(directory, best)
   return checkpoint
