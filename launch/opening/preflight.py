@@ -81,7 +81,7 @@ def _check_memory(
   """Returns a warning about the memory of full tables, or ''; may refuse."""
   if kind in (transports.COMPILED, transports.OFFLINE):
     return ''  # These topologies know their memory, and check it.
-  most_items = max_items(experiment, experience)
+  max_items = experiment.max_items(experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
     if kind == transports.ReverbTransport.kind:
@@ -90,7 +90,7 @@ def _check_memory(
       copied = local.copied_bytes(table) if experiment.checkpoint_replay else 0
       item_bytes = local.item_bytes(table) + copied
     # Tables that others than actors write may have more items.
-    most = most_items if table in experience.tables else table.max_size
+    most = max_items if table in experience.tables else table.max_size
     sizes.append(min(table.max_size, most) * item_bytes)
   needed, total = sum(sizes), machine_memory.total_bytes()
   if needed <= total / 2:
@@ -116,14 +116,14 @@ def check_steps(
   """Raises SettingError if a run would end before the first learner step."""
   if transports.OFFLINE in kinds:
     return  # Any number of learner steps is possible.
-  most = max_items(experiment, experience)
-  if experience.updates_due(most):
+  max_items = experiment.max_items(experience)
+  if experience.updates_due(max_items):
     return
   raise SettingError(
     'max_steps',
     'must be higher for the learner to take a step: it needs '
     f'{describe_need(experience)}, and {experiment.max_steps} '
-    f'environment steps make {most} items at most. Take more steps, or '
+    f'environment steps make {max_items} items at most. Take more steps, or '
     'lower the others.',
   )
 
@@ -146,13 +146,3 @@ def describe_need(experience: experience_lib.Experience) -> str:
       f'{describe_need(experience.with_targets)}'
     )
   return need
-
-
-def max_items(
-  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
-) -> int:
-  """Returns the maximum number of items of a run."""
-  # The last step of all environments may go beyond `max_steps`.
-  return experience.items.max_items(
-    experiment.max_steps + experiment.num_environments - 1
-  )

@@ -17,9 +17,9 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
 from repertory.launch.opening import (
   directories,
-  fetching,
   offline_checks,
   preflight,
+  remote_storage,
   smoke_test,
   warm_start,
 )
@@ -88,7 +88,7 @@ def open_session(
     # Before its directory may be moved aside.
     initial = warm_start.read(experiment, spec)
   # Locks first, so that no other run changes what is read next.
-  locked = fetching.holding(stored, experiment, fresh, check_ours, report)
+  locked = remote_storage.holding(stored, experiment, fresh, check_ours, report)
   with locked as fetched:
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is None:

@@ -15,7 +15,7 @@ from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
-from repertory.launch.opening import directories, environment_batches, preflight
+from repertory.launch.opening import directories, environment_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,8 +114,8 @@ class Session:
     """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps
     if self.transport != transports.OFFLINE:
-      items = preflight.max_items(self.experiment, self.experience)
-      expected = self.experience.updates_due(items)
+      max_items = self.experiment.max_items(self.experience)
+      expected = self.experience.updates_due(max_items)
     return max(0, expected - self.counts['learner_steps'])
 
   @property

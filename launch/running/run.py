@@ -13,9 +13,9 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.opening import (
   preflight,
+  remote_storage,
   resuming,
   run_metadata,
-  uploads,
 )
 from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import (
@@ -162,7 +162,7 @@ def _run(
   """Runs to the end; also returns why the last checkpoint is not stored."""
   if stored is None:
     return topology.run(session, stage), ''
-  with uploads.Uploads(stored, session, stage.show) as storing:
+  with remote_storage.Uploads(stored, session, stage.show) as storing:
     stage = dataclasses.replace(stage, show=storing.show)
     status = topology.run(session, stage)
     not_stored = storing.finish()
