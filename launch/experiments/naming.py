@@ -30,13 +30,7 @@ _TYPES = {
 
 
 class ExperimentPlan(NamedTuple):
-  """Parts of an experiment before its builder is made.
-
-  Attributes:
-    experiment: The experiment, with None as its builder.
-    config: The agent's settings.
-    reward_model_config: Settings of the reward model, if any.
-  """
+  """An experiment with None as its builder, and the latter's settings."""
 
   experiment: experiment_lib.Experiment
   config: 'agent_config_lib.AgentConfig'

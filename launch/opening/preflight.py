@@ -12,14 +12,7 @@ from repertory.launch.platform import machine_memory
 
 
 class ReplayOption(NamedTuple):
-  """A transport, and the experience adapted to it.
-
-  Attributes:
-    transport: Kind of transport.
-    experience: The agent's experience; a queue is bundled if supported and
-      useful.
-    warning: Warning about its memory; '' for none.
-  """
+  """A kind of transport, the experience with its bundles, and a warning."""
 
   transport: str
   experience: experience_lib.Experience

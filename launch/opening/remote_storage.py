@@ -163,9 +163,8 @@ class _Fetch:
 class _Series:
   """Local checkpoints, whose newest one is uploaded to a store.
 
-  `stored` is the last one uploaded, or one to skip; `failed` the last one whose
-  upload failed, to be tried again at the end; `problem` says why the newest is
-  not stored.
+  `stored` is the last one uploaded, or one to skip; `failed` the last one that
+  failed, to be tried again at the end; `problem` says why.
   """
 
   what: str

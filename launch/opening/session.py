@@ -20,13 +20,7 @@ from repertory.launch.opening import directories, environment_batches
 
 @dataclasses.dataclass(frozen=True)
 class LearnerShare:
-  """Index of one of several learners, and their environments.
-
-  Attributes:
-    index: Index of the learner, from 0.
-    count: Number of learners.
-    num_environments: Number of environments of all learners.
-  """
+  """Index of one of `count` learners, and the environments of them all."""
 
   index: int
   count: int
@@ -225,10 +219,7 @@ class Session:
   ) -> environment_batches.EnvironmentBatch:
     """Makes an environment batch, each environment seeded by its id.
 
-    Args:
-      ids: Ids of the environments.
-      generation: Number of earlier starts of the calling node in this run.
-      evaluates: Whether they are for evaluation.
+    `generation` is the number of earlier starts of the calling node in the run.
     """
     settings = environment_batches.settings_of(self.experiment, evaluates)
     return settings.make(

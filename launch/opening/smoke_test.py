@@ -17,14 +17,7 @@ _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 
 def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
-  """Checks that the agent fits the environment; returns the latter's spec.
-
-  Raises:
-    ValueError: If the agent would ignore an additional loss; the environment
-      cannot be made, or that for evaluation has other specs; or the network
-      does not support its observations or actions.
-    TimeoutError: If making the environment takes too long.
-  """
+  """Checks that the agent fits the environment; returns the latter's spec."""
   additional_loss.check(experiment.builder)
   spec = _try(experiment, evaluates=False)
   if experiment.evaluation_environment_factory is not None:

@@ -100,10 +100,8 @@ class Central(topology.BellmanUpdaterTopology):
 
   def lane_sizes(self, experiment: experiment_lib.Experiment) -> list[int]:
     """Returns the number of environments of each connection of an actor."""
-    ids, count = (
-      range(experiment.num_environments_per_actor), self.num_connections,
-    )  # fmt: skip
-    return [len(ids[connection::count]) for connection in range(count)]
+    size, count = experiment.num_environments_per_actor, self.num_connections
+    return [len(range(first, size, count)) for first in range(count)]
 
   def launched_by(self, launcher, experiment):
     if self.double_buffering is not None:

@@ -55,12 +55,9 @@ def read(
   agent: str | None = None,
   environment: str | None = None,
 ) -> Trained:
-  """Loads a trained agent, unless `run` is one; writes nothing.
+  """Loads a trained agent, unless `run` is one; see `launch.load_policy`.
 
-  Args:
-    run: See `launch.load_policy`, as for `best` and `trust`.
-    agent: The agent's name as given by the caller, which makes it trusted.
-    environment: The environment's name, likewise.
+  Names of agent and environment given by the caller are trusted.
 
   Raises:
     ValueError: If there is no checkpoint, or it belongs to another experiment
