@@ -303,10 +303,11 @@ class _Observations:
     """
     leaves = self._layout.flatten(observation)
     index = self._order[0]
-    first, shape = leaves[index], self._layout.specs[index].shape
+    first: Any = leaves[index]
+    shape = self._layout.specs[index].shape
     is_nest = isinstance(first, (list, tuple, Mapping))
     is_batch = not is_nest and np.ndim(first) == len(shape) + 1
-    rows = np.shape(first)[:1] if is_batch else ()
+    rows = (len(first),) if is_batch else ()
     if rows == (0,):
       raise ValueError('observation: expected at least one row, found none.')
     arrays = []

@@ -24,10 +24,10 @@ def train(
   steps,
   topology=TOPOLOGIES[0],
   seed,
-  environments=1,
+  environments: int | None = 1,
   episodes=100,
   evaluations=1,
-  deadline_seconds=900,
+  deadline_seconds: float = 900,
 ):
   """Trains an agent in a child process; returns its last evaluation.
 
