@@ -112,16 +112,7 @@ def run(
       _check_tensorflow()
       where = experiment.storage, experiment.directory
       stored = checkpoints.open_storage(*where)
-      opened = resuming.open_session(
-        experiment,
-        fresh,
-        topology.smallest_batch(experiment),
-        topology.transports(experiment),
-        topology.check_experience,
-        topology.sharding(experiment),
-        terminal.print_line if display else lambda message: None,
-        stored,
-      )
+      opened = _open(topology, experiment, stored, fresh, display)
       with terminal.saying('trying environment and network', display):
         session = stack.enter_context(opened)
       layout = topology.run_layout(launch_type)
@@ -197,6 +188,25 @@ def _describe_end(
     not_saved=not_saved,
     not_stored=not_stored,
     not_recorded=status.not_recorded,
+  )
+
+
+def _open(
+  topology: topology_lib.Topology,
+  experiment: experiment_lib.Experiment,
+  stored: checkpoints.Storage | None,
+  fresh: bool,
+  display: bool,
+) -> contextlib.AbstractContextManager[session_lib.Session]:
+  return resuming.open_session(
+    experiment,
+    fresh,
+    topology.smallest_batch(experiment),
+    topology.transports(experiment),
+    topology.check_experience,
+    topology.sharding(experiment),
+    terminal.print_line if display else lambda message: None,
+    stored,
   )
 
 

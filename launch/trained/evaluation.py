@@ -54,34 +54,46 @@ def evaluate(
     )
   with interrupts.raising_signals():
     trained = loading.read(run, best, trust)
-  experiment = dataclasses.replace(
-    trained.experiment, evaluation_episodes=num_episodes
-  )
-  session = session_lib.Session(
-    experiment, trained.spec, trained.experience,
-    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
-  )  # fmt: skip
+  experiment, folder = trained.experiment, None
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.raising_signals())
-    folder = None
     if video is not False:
       folder = video_recording.prepare(
         video, video_format, experiment.directory
       )
-      session = dataclasses.replace(
-        session, experiment=video_recording.with_rendering(experiment)
-      )
-    network = trained.network
-    environments = evaluator.make_environments(session)
-    stack.callback(environments.close)
-    if folder is None:
-      loop = evaluator.make_loop(session, network, environments)
-    else:
-      recorder = video_recording.VideoRecorder(
-        environments, folder, num_episodes, video_format
-      )
-      stack.callback(recorder.close)
-      loop = evaluator.make_loop(session, network, recorder)
-      loop.add_observer(recorder.keep)
-    evaluator.measure(session, loop)
+      experiment = video_recording.with_rendering(experiment)
+    loop = _make_loop(
+      trained,
+      dataclasses.replace(experiment, evaluation_episodes=num_episodes),
+      stack,
+      folder,
+      video_format,
+    )
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
+
+
+def _make_loop(
+  trained: loading.Trained,
+  experiment: experiment_lib.Experiment,
+  stack: contextlib.ExitStack,
+  folder: str | None,
+  video_format: str,
+) -> environment_loop.EnvironmentLoop:
+  """Makes the environment loop, to be closed by `stack`."""
+  session = session_lib.Session(
+    experiment, trained.spec, trained.experience,
+    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
+  )  # fmt: skip
+  environments = evaluator.make_environments(session)
+  stack.callback(environments.close)
+  if folder is None:
+    loop = evaluator.make_loop(session, trained.network, environments)
+  else:
+    recorder = video_recording.VideoRecorder(
+      environments, folder, experiment.evaluation_episodes, video_format
+    )
+    stack.callback(recorder.close)
+    loop = evaluator.make_loop(session, trained.network, recorder)
+    loop.add_observer(recorder.keep)
+  evaluator.measure(session, loop)
+  return loop
