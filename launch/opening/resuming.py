@@ -102,7 +102,8 @@ def open_session(
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
     cleared = directories.clear_way(session.log_directory)
-    _prepare_replay(checkpoint, session)
+    tables = checkpoint and session.replay_of(checkpoint)
+    checkpointing.prepare_replay(tables, session.replay_directory)
     session = warm_start.place(session, initial)
     offline_checks.prepare_recording(experiment, spec)
     started = _describe_start(checkpoint, session)
@@ -123,7 +124,8 @@ def resume(
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
     return None
-  _prepare_replay(checkpoint, session)
+  tables = session.replay_of(checkpoint)
+  checkpointing.prepare_replay(tables, session.replay_directory)
   name = os.path.basename(checkpoint.path)
   return dataclasses.replace(
     session,
@@ -250,7 +252,7 @@ def _explain_inexact(
       'resume with the versions that wrote it',
     )
   older = 'remove its folder if there is an older one'
-  if not (session.takes_replay_of(checkpoint) and state.get('is_exact')):
+  if not (session.replay_of(checkpoint) and state.get('is_exact')):
     return (
       'lacks the state of the environments. Deterministic runs write it with '
       'checkpoint_replay, if their environments can be pickled, unless they '
@@ -295,16 +297,6 @@ def _choose(
     if checkpoint and not one.explain_omission(checkpoint)
   )
   return next(fitting, sessions[0])
-
-
-def _prepare_replay(
-  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
-) -> None:
-  """Passes a checkpoint's replay to the transport, if it can restore it."""
-  path = None
-  if checkpoint is not None and session.takes_replay_of(checkpoint):
-    path = checkpoint.replay_path
-  checkpointing.prepare_replay(path, session.replay_directory)
 
 
 def _describe_omission(

@@ -178,11 +178,9 @@ class Session:
       self.replay_directory,
     )
 
-  def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
-    """Whether the tables can be restored from a checkpoint."""
-    return checkpoint.replay_path is not None and not self.explain_omission(
-      checkpoint
-    )
+  def replay_of(self, checkpoint: checkpointing.Checkpoint) -> str | None:
+    """Returns the folder of a checkpoint's tables, if they can be restored."""
+    return None if self.explain_omission(checkpoint) else checkpoint.replay_path
 
   def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
     """Explains why a checkpoint's tables, if any, cannot be restored; or ''."""

@@ -278,20 +278,18 @@ def check_launch(
     )
   if topology.has_program:
     launcher.check()
-  if deterministic and not topology.can_be_deterministic:
-    raise SettingError(
-      'deterministic',
-      f"must be false with topology '{topology.name}', where learning depends "
-      'on the timing of nodes. It can be true with '
-      f'{names_of_able("deterministic")}.',
-    )
-  if eager and not topology.can_be_eager:
-    raise SettingError(
-      'eager',
-      f"must be false with topology '{topology.name}', got true (also set by "
-      '`tf.config.run_functions_eagerly(True)`). It can be true with '
-      f'{names_of_able("eager")}.',
-    )
+  for setting, is_set, why in (
+    ('deterministic', deterministic, 'where learning depends on the timing of '
+     'nodes'),
+    ('eager', eager, 'got true (also set by '
+     '`tf.config.run_functions_eagerly(True)`)'),
+  ):  # fmt: skip
+    if is_set and not getattr(topology, f'can_be_{setting}'):
+      raise SettingError(
+        setting,
+        f"must be false with topology '{topology.name}', {why}. It can be true "
+        f'with {names_of_able(setting)}.',
+      )
 
 
 _Kind = TypeVar('_Kind', bound=type[Topology])
