@@ -19,8 +19,10 @@ if TYPE_CHECKING:
   from repertory.components import loggers
 
 # Outcomes of a run, see `EndEvent`.
-DONE, STOPPED_EARLY = 'done', 'stopped early'
-INTERRUPTED, FAILED = 'interrupted', 'failed'
+DONE = 'done'
+STOPPED_EARLY = 'stopped early'
+INTERRUPTED = 'interrupted'
+FAILED = 'failed'
 
 
 @dataclasses.dataclass(frozen=True)

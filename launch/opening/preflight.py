@@ -38,7 +38,7 @@ def find_options(
 
   An experiment that could deadlock in one topology is refused in all: equal
   experiments mean the same algorithm. docs/operations.md lists the checks.
-  Options with a warning come last; if there is none, a ValueError says why.
+  Options with a warning come last; a ValueError says why nothing is possible.
   """
   experience.check(experiment.num_environments)
   if experience.is_offline and transports.OFFLINE not in kinds:
