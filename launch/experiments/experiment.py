@@ -12,7 +12,6 @@ from repertory.agents.interface import config_checks
 from repertory.components.actors import episode_metrics
 from repertory.components.config import choices
 from repertory.components.config import settings as settings_lib
-from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import callbacks as callbacks_lib
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ EnvironmentFactory = Callable[[int], dm_env.Environment]
 
 # Prefix of the agent's settings in identities.
 CONFIG = 'config.'
-
-CHECKPOINT_ERRORS = ('warn', 'raise')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,14 +177,11 @@ class Experiment:
     ):  # fmt: skip
       config_checks.check(self, name, getattr(self, name) > 0, 'positive')
     for name, known in (
-      ('checkpoint_errors', CHECKPOINT_ERRORS),
+      ('checkpoint_errors', ('warn', 'raise')),
       ('on_divergence', choices.DIVERGENCE_ACTIONS),
     ):
-      value = getattr(self, name)
-      if value not in known:
-        raise SettingError(
-          name, f'must be one of {", ".join(known)}; got {value!r}.'
-        )
+      is_known = getattr(self, name) in known
+      config_checks.check(self, name, is_known, f'one of {", ".join(known)}')
     callbacks_lib.check(self)
 
   @property

@@ -188,7 +188,17 @@ def hold(directory: str) -> Iterator[None]:
   Raises:
     SettingError: If another run holds it, or it cannot be made.
   """
-  descriptor = _open_lock(directory)
+  try:
+    os.makedirs(directory, exist_ok=True)
+    # Python lets no other program inherit it.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    descriptor = os.open(os.path.join(directory, LOCK), flags, 0o666)
+  except OSError as error:
+    raise SettingError(
+      'directory',
+      f'must be writable, got {directory}: {error.strerror} '
+      f'({error.filename}).',
+    ) from error
   _held.add(descriptor)
   try:
     # The second attempt is for a concurrent `is_held`.
@@ -225,20 +235,6 @@ def is_held(directory: str) -> bool:
     except BlockingIOError:
       return True
   return False
-
-
-def _open_lock(directory: str) -> int:
-  try:
-    os.makedirs(directory, exist_ok=True)
-    # Python lets no other program inherit it.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    return os.open(os.path.join(directory, LOCK), flags, 0o666)
-  except OSError as error:
-    raise SettingError(
-      'directory',
-      f'must be writable, got {directory}: {error.strerror} '
-      f'({error.filename}).',
-    ) from error
 
 
 def _lock(descriptor: int, directory: str) -> bool:

@@ -311,7 +311,13 @@ def _describe_start(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> str:
   if checkpoint is None:
-    return warm_start.describe(session)
+    origin = session.initial
+    if origin is None:
+      return ''
+    return (
+      f'begins with the networks of {origin["directory"]} after update '
+      f'{origin["learner_steps"]}'
+    )
   experiment = session.experiment
   name = os.path.basename(checkpoint.path)
   omission = _describe_omission(checkpoint, session)

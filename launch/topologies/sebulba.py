@@ -15,9 +15,6 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import learner_devices, parts, topology
 
-# Lag of acting behind learning in deterministic runs, in rounds of unrolls.
-_LAG = 1
-
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +112,8 @@ class Sebulba(topology.Topology):
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     num_threads = self.num_threads(session.experiment)
-    lag = _LAG if session.experiment.deterministic else None
+    # Rounds of unrolls that acting lags behind learning.
+    lag = 1 if session.experiment.deterministic else None
     shared = nodes.local_learner.LocalLearner(session, num_threads, lag)
     calls = [kinds.COORDINATOR.name]
     planned.plan(

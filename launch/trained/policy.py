@@ -48,10 +48,6 @@ def load_policy(
   return TrainedPolicy(loading.read(run, best, trust), explore, seed)
 
 
-# Number of steps that stands for the end of exploration schedules.
-_MANY_STEPS = 2**30
-
-
 class TrainedPolicy:
   """Trained policy for one environment or a batch of environments.
 
@@ -87,7 +83,7 @@ class TrainedPolicy:
     steps_done = trained.steps // experiment.num_environments
     if session.transport_of(trained.checkpoint) == transports.OFFLINE:
       # Steps of offline runs are learner steps; exploration is at its end.
-      steps_done = _MANY_STEPS
+      steps_done = 2**30
 
     def make_policy(seed: int):
       return builder.make_policy(

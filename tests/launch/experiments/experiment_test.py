@@ -51,7 +51,7 @@ class TestEnvironmentsPerActor:
     ('environments_per_actor', 0, 'at least 1, got 0'),
     ('environments_per_actor', '8', "an integer or None, got '8'"),
     ('checkpoints_to_keep', 1.5, 'an integer, got 1.5'),
-    ('checkpoint_errors', 'ignore', "one of warn, raise; got 'ignore'"),
+    ('checkpoint_errors', 'ignore', "one of warn, raise, got 'ignore'"),
     ('checkpoint_period_seconds', 0.0, 'positive, got 0'),
     ('storage', '', 'a path or URL, or left out'),
     ('demonstrations', 'a', 'folders, a list'),
