@@ -24,7 +24,6 @@ from repertory.launch.coordination import kinds
 from repertory.launch.opening import (
   directories,
   preflight,
-  resuming,
   smoke_test,
 )
 from repertory.launch.results import finding, plots, report, runs
@@ -226,12 +225,11 @@ class TestCommands:
     found = finding.Found([runs.RunRecord('directory', runs.DONE)], [])
     for module, name, value in (
       (run, 'run', result),
-      (evaluation, 'run_episodes', episodes),
-      (recording, 'record_episodes', [1.0]),
+      (evaluation, 'evaluate', episodes),
+      (recording, 'record', [1.0]),
       (directories, 'check_trained', None),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
-      (resuming, 'load_checkpoint', trained.checkpoint),
       (finding, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),

@@ -252,8 +252,10 @@ class Storage:
     """Initializes the storage, without access; see `open_storage`."""
     self.shown = storage_folder.without_secrets(storage).rstrip('/') or '/'
     self._folder = storage_folder.StorageFolder(storage)
-    self.checkpoints = self._make_store(_CHECKPOINTS)
-    self.best = self._make_store(_BEST)
+    self.checkpoints, self.best = (
+      CheckpointStore(self._folder, name, f'{self.shown}/{name}')
+      for name in (_CHECKPOINTS, _BEST)
+    )
     # Used in another thread, so with a folder of its own.
     self.lock = storage_lock.StorageLock(
       storage_folder.StorageFolder(storage), self.shown, directory
@@ -277,9 +279,6 @@ class Storage:
         self._folder.remove(name)
     self.checkpoints.remove_unfinished()
     self.best.remove_unfinished()
-
-  def _make_store(self, name: str) -> CheckpointStore:
-    return CheckpointStore(self._folder, name, f'{self.shown}/{name}')
 
 
 def _verified(

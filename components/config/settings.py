@@ -194,9 +194,13 @@ def _read_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _parts_of(annotation: Any) -> tuple[Any, ...]:
-  """Returns the types of a union, or a single type."""
+  """Returns the types of a union, or a single type; without their bounds."""
   is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
-  return typing.get_args(annotation) if is_union else (annotation,)
+  parts = typing.get_args(annotation) if is_union else (annotation,)
+  return tuple(
+    part.__origin__ if typing.get_origin(part) is typing.Annotated else part
+    for part in parts
+  )
 
 
 def kind_of(annotation: Any) -> type:

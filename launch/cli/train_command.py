@@ -6,7 +6,6 @@ import sys
 
 from repertory import launch
 from repertory.components.config import settings as settings_lib
-from repertory.launch import opening
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.platform import interrupts, terminal
@@ -43,8 +42,12 @@ def _train(values, settings, positional) -> int:
     print('Interrupted before the first step; the same command starts afresh.')
     return interrupts.EXIT_BASE + result.interrupted
   if result.interrupted:
-    how = _how_to_resume(experiment, result.directory)
-    print(f'Interrupted; {how} resumes from the checkpoint.')
+    without = ''
+    if experiment.deterministic and not result.resumes_exactly:
+      without = ' without --deterministic'
+    print(
+      f'Interrupted; the same command{without} resumes from the checkpoint.'
+    )
   elif status.evaluation_return is not None:
     print(
       f'Mean return of the last evaluation: {status.evaluation_return:.4g} '
@@ -63,8 +66,7 @@ def _train(values, settings, positional) -> int:
   print(f'Checkpoints: {result.directory}/checkpoints')
   if result.variables_sha256 is not None:
     print(f'Variables: sha256 {result.variables_sha256}')
-  loss = opening.resuming.describe_loss(result.directory, status.learner_steps)
-  problems = [loss, result.not_stored, result.not_recorded]
+  problems = [result.not_saved, result.not_stored, result.not_recorded]
   problems = list(filter(None, problems))
   for problem in problems:
     print(f'repertory: {problem}', file=sys.stderr)
@@ -81,10 +83,3 @@ def _check_is_no_sweep(directory: str | None) -> None:
       f'must be that of a run, or a new one, got {directory}, which is that of '
       'a sweep: `repertory sweep` resumes it.',
     )
-
-
-def _how_to_resume(experiment, directory: str) -> str:
-  """Describes the command that resumes from the last checkpoint."""
-  if experiment.deterministic and not opening.resuming.is_exact(directory):
-    return 'the same command without --deterministic'
-  return 'the same command'

@@ -72,7 +72,7 @@ def _evaluate(values, settings, positional) -> int:
   trained = factory.read_trained(values, settings, 'evaluate')
   returns = [
     episode.episode_return
-    for episode in launch.trained.evaluation.run_episodes(
+    for episode in launch.trained.evaluation.evaluate(
       trained,
       values.episodes,
       video=values.video,
@@ -110,9 +110,9 @@ def _record(values, settings, positional) -> int:
   path = _take_output(values, positional)
   trained = factory.read_trained(values, settings, 'record')
   with interrupts.exiting_on_interrupt():
-    record_episodes = launch.trained.recording.record_episodes
+    record = launch.trained.recording.record
   try:
-    returns = record_episodes(
+    returns = record(
       trained, values.episodes, path, explore=values.explore, seed=values.seed
     )
   except OSError as error:  # OUTPUT cannot be written to.

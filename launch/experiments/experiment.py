@@ -1,16 +1,17 @@
 """Experiment: the definition of a run, independent of its topology."""
 
 import dataclasses
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dm_env
+import numpy as np
 
 from repertory.agents.interface import config_checks
 from repertory.components.actors import episode_metrics
 from repertory.components.config import choices
 from repertory.components.config import settings as settings_lib
-from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import callbacks as callbacks_lib
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ EnvironmentFactory = Callable[[int], dm_env.Environment]
 
 # Prefix of the agent's settings in identities.
 CONFIG = 'config.'
-
-CHECKPOINT_ERRORS = ('warn', 'raise')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,25 +108,25 @@ class Experiment:
 
   builder: 'builder_lib.Builder'
   environment_factory: EnvironmentFactory
-  max_steps: int
+  max_steps: config_checks.PositiveInt
   directory: str
   agent: str = 'own agent'
   environment: str = 'own environment'
-  seed: int = 0
+  seed: config_checks.NonNegativeInt = 0
   deterministic: bool = False
   eager: bool = False
-  num_actors: int = 1
-  environments_per_actor: int | None = None
-  evaluation_period: int | None = None
-  evaluation_episodes: int = 10
+  num_actors: config_checks.PositiveInt = 1
+  environments_per_actor: config_checks.PositiveInt | None = None
+  evaluation_period: config_checks.PositiveInt | None = None
+  evaluation_episodes: config_checks.NonNegativeInt = 10
   checkpoint_period_seconds: float = 120.0
-  checkpoint_period_learner_steps: int | None = None
+  checkpoint_period_learner_steps: config_checks.PositiveInt | None = None
   checkpoint_replay: bool = True
-  checkpoints_to_keep: int = 2
+  checkpoints_to_keep: config_checks.PositiveInt = 2
   checkpoint_errors: str = 'warn'
   timeout_seconds: float = 600.0
   stall_seconds: float = 300.0
-  max_restarts: int = 3
+  max_restarts: config_checks.NonNegativeInt = 3
   on_divergence: str = 'stop'
   initial_from: str | None = None
   record: str | None = None
@@ -145,25 +144,21 @@ class Experiment:
   stop_when: 'Callable[[loggers_lib.Status], bool | str] | None' = None
 
   def __post_init__(self):
-    for field, minimum in (
-      ('max_steps', 1),
-      ('seed', 0),
-      ('num_actors', 1),
-      ('evaluation_episodes', 0),
-      ('max_restarts', 0),
-      ('checkpoints_to_keep', 1),
-    ):
-      value = getattr(self, field)
-      config_checks.check(self, field, _is_integer(value), 'an integer')
-      config_checks.check_at_least(self, minimum, field)
-    for field, what in (
+    for field in dataclasses.fields(self):
+      value = getattr(self, field.name)
+      # JSON has texts and Python's numbers only.
+      if isinstance(value, np.generic):
+        object.__setattr__(self, field.name, value.item())
+      elif isinstance(value, os.PathLike):
+        object.__setattr__(self, field.name, os.fspath(value))
+    config_checks.check_fields(self)
+    for name, what in (
       ('initial_from', 'the directory of a run'),
       ('record', 'a folder'),
       ('storage', 'a path or URL'),
     ):
-      value = getattr(self, field)
-      is_location = value is None or (isinstance(value, str) and bool(value))
-      config_checks.check(self, field, is_location, f'{what}, or left out')
+      is_location = getattr(self, name) != ''
+      config_checks.check(self, name, is_location, f'{what}, or left out')
     data = self.demonstrations
     are_folders = not isinstance(data, str) and all(
       isinstance(one, str) and one for one in data
@@ -173,35 +168,20 @@ class Experiment:
     config_checks.check(
       self, 'demonstration_fraction', is_share, 'at least 0 and below 1'
     )
-    for field in ('deterministic', 'eager'):
-      is_bool = isinstance(getattr(self, field), bool)
-      config_checks.check(self, field, is_bool, 'true or false')
     can_be_eager = not (self.eager and self.deterministic)
     config_checks.check(
       self, 'eager', can_be_eager, 'false in a deterministic run'
     )
-    periods = 'checkpoint_period_seconds', 'timeout_seconds', 'stall_seconds'
-    for field in periods:
-      config_checks.check(self, field, getattr(self, field) > 0, 'positive')
-    field, size = 'environments_per_actor', self.environments_per_actor
-    is_number = size is None or _is_integer(size)
-    config_checks.check(self, field, is_number, 'an integer or None')
-    config_checks.check_at_least(
-      self,
-      1,
-      'environments_per_actor',
-      'evaluation_period',
-      'checkpoint_period_learner_steps',
-    )
-    for field, known in (
-      ('checkpoint_errors', CHECKPOINT_ERRORS),
+    for name in (
+      'checkpoint_period_seconds', 'timeout_seconds', 'stall_seconds'
+    ):  # fmt: skip
+      config_checks.check(self, name, getattr(self, name) > 0, 'positive')
+    for name, known in (
+      ('checkpoint_errors', ('warn', 'raise')),
       ('on_divergence', choices.DIVERGENCE_ACTIONS),
     ):
-      value = getattr(self, field)
-      if value not in known:
-        raise SettingError(
-          field, f'must be one of {", ".join(known)}; got {value!r}.'
-        )
+      is_known = getattr(self, name) in known
+      config_checks.check(self, name, is_known, f'one of {", ".join(known)}')
     callbacks_lib.check(self)
 
   @property
@@ -215,6 +195,13 @@ class Experiment:
     if self.environments_per_actor is not None:
       return self.environments_per_actor
     return self.builder.config.default_environments_per_actor
+
+  def max_items(self, experience: 'experience_lib.Experience') -> int:
+    """Returns the maximum number of items of a whole run."""
+    # The last step of all environments may go beyond `max_steps`.
+    return experience.items.max_items(
+      self.max_steps + self.num_environments - 1
+    )
 
   def identity(self, experience: 'experience_lib.Experience') -> dict[str, Any]:
     """Returns the settings that a resumed run must share, as plain values.
@@ -239,10 +226,6 @@ class Experiment:
       },
       **({'demonstration_fraction': fraction} if fraction else {}),
     }
-
-
-def _is_integer(value: Any) -> bool:
-  return isinstance(value, int) and not isinstance(value, bool)
 
 
 def plain_config(config: Any) -> dict[str, Any]:

@@ -79,25 +79,15 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
   convert `StopIteration`.
   """
 
-  def __init__(
-    self,
-    node: str,
-    passes: Callable[[BaseException], bool] = lambda error: False,
-  ):
-    """Names the node.
-
-    Args:
-      node: Its name.
-      passes: Predicate of exceptions that pass unchanged, besides `Stopped`
-        and `NodeError`.
-    """
+  def __init__(self, node: str, passes: Callable[[BaseException], bool]):
+    """Names the node; `passes` are exceptions that pass unchanged."""
     self._node = node
-    self._lets_go = passes
+    self._passes = passes
 
   def __exit__(self, kind, error, trace) -> None:
     if error is None or isinstance(error, (signals.Stopped, NodeError)):
       return
-    if not self._lets_go(error):
+    if not self._passes(error):
       raise NodeError(of_exception(self._node, error)) from error
 
 

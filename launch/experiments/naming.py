@@ -30,13 +30,7 @@ _TYPES = {
 
 
 class ExperimentPlan(NamedTuple):
-  """Parts of an experiment before its builder is made.
-
-  Attributes:
-    experiment: The experiment, with None as its builder.
-    config: The agent's settings.
-    reward_model_config: Settings of the reward model, if any.
-  """
+  """An experiment with None as its builder, and the latter's settings."""
 
   experiment: experiment_lib.Experiment
   config: 'agent_config_lib.AgentConfig'
@@ -138,11 +132,6 @@ def from_identity(
     trust: Whether to import modules named in the checkpoint.
     agent: The agent's name as given by the caller; its module is trusted.
     environment: The environment's name, likewise.
-
-  Raises:
-    SettingError: If the checkpoint names an untrusted module, or the caller
-      gives a different name.
-    ValueError: If agent or environment are neither registered nor importable.
   """
   identity = _check_types(identity, directory)
   _check_trusted(identity, directory, trust, agent, environment)

@@ -17,12 +17,9 @@ class Registry(Generic[T]):
   """
 
   def __init__(self, package: str, what: str, suffix: str = ''):
-    """Imports nothing yet.
+    """Imports nothing yet; `what` is the setting of the names, for errors.
 
-    Args:
-      package: Full name of the package.
-      what: Name of the setting that takes the names, for errors.
-      suffix: Suffix of the names of modules to import.
+    Only modules whose names end with `suffix` are imported.
     """
     self._package = package
     self._what = what
@@ -31,13 +28,7 @@ class Registry(Generic[T]):
     self._is_complete = False
 
   def register(self, name: str, entry: T, rank: int = 99) -> None:
-    """Adds an entry.
-
-    Args:
-      name: Name of the entry; replaces an earlier entry of the same name.
-      entry: The class.
-      rank: Position in listings, simplest first.
-    """
+    """Adds or replaces an entry; `rank` is its position in listings."""
     self._found[name] = (rank, entry)
 
   @property

@@ -78,7 +78,7 @@ class CheckpointWriter:
       return None
     # The session checked the checksums of replay before the server started.
     checkpoint = _load(session.checkpoint_directory)
-    if session.takes_replay_of(checkpoint):
+    if session.replay_of(checkpoint):
       self._snapshots.check_restored(checkpoint)
     self._learner.restore(checkpoint.arrays)
     self._begun_at_step = self._learner.steps

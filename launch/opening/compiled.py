@@ -10,12 +10,6 @@ from repertory.environments.registry import registry
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.platform import machine_memory
 
-# Samplers of tables inside a compiled loop.
-_SAMPLERS = ('uniform', tables.PRIORITIZED)
-
-# The compiled loop replaces these methods, so overrides would be ignored.
-_NOT_OVERRIDDEN = ('make_adder', 'make_learner')
-
 
 def check(experiment: experiment_lib.Experiment) -> None:
   """Raises SettingError unless a loop can be compiled of the experiment."""
@@ -33,7 +27,7 @@ def check(experiment: experiment_lib.Experiment) -> None:
         'must be left out where a compiled loop steps the environments; got '
         f'{getattr(experiment, name)!r}.',
       )
-  for name in _NOT_OVERRIDDEN:
+  for name in ('make_adder', 'make_learner'):  # It would ignore overrides.
     if getattr(type(builder), name) is not getattr(builder_lib.Builder, name):
       raise SettingError(
         'topology',
@@ -83,7 +77,8 @@ def make_transport(
   if kind is adders.Sequences and table.is_queue and is_plain:
     return anakin.UnrollTransport(experience, num_environments)
   is_plain &= table.remover == 'fifo' and not table.max_times_sampled
-  if is_plain and table.rate_limit and table.sampler in _SAMPLERS:
+  is_plain &= table.sampler in ('uniform', tables.PRIORITIZED)
+  if is_plain and table.rate_limit:
     if kind is adders.Transitions:
       return anakin.TransitionTransport(experience, num_environments, seed)
     if kind is adders.Sequences:

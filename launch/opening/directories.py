@@ -42,9 +42,6 @@ def check_writable(directory: str, setting: str = 'directory') -> None:
 
   It is neither made nor changed. Permissions alone do not show it: /proc grants
   them, but takes no files.
-
-  Args:
-    setting: Name of the setting, for the message.
   """
   existing = os.path.abspath(directory)
   while not os.path.exists(existing):
@@ -95,12 +92,7 @@ def check_entries(directory: str) -> None:
 def check_kinds(
   directory: str, paths: Iterable[str], owner: str = 'a run'
 ) -> None:
-  """Raises SettingError for entries other than regular files and folders.
-
-  Args:
-    paths: Paths relative to the directory; missing ones are ignored.
-    owner: Owner of the directory, for the message.
-  """
+  """Raises SettingError for entries other than regular files and folders."""
   for path in paths:
     try:
       mode = os.lstat(os.path.join(directory, path)).st_mode
@@ -196,7 +188,17 @@ def hold(directory: str) -> Iterator[None]:
   Raises:
     SettingError: If another run holds it, or it cannot be made.
   """
-  descriptor = _open_lock(directory)
+  try:
+    os.makedirs(directory, exist_ok=True)
+    # Python lets no other program inherit it.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    descriptor = os.open(os.path.join(directory, LOCK), flags, 0o666)
+  except OSError as error:
+    raise SettingError(
+      'directory',
+      f'must be writable, got {directory}: {error.strerror} '
+      f'({error.filename}).',
+    ) from error
   _held.add(descriptor)
   try:
     # The second attempt is for a concurrent `is_held`.
@@ -233,20 +235,6 @@ def is_held(directory: str) -> bool:
     except BlockingIOError:
       return True
   return False
-
-
-def _open_lock(directory: str) -> int:
-  try:
-    os.makedirs(directory, exist_ok=True)
-    # Python lets no other program inherit it.
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
-    return os.open(os.path.join(directory, LOCK), flags, 0o666)
-  except OSError as error:
-    raise SettingError(
-      'directory',
-      f'must be writable, got {directory}: {error.strerror} '
-      f'({error.filename}).',
-    ) from error
 
 
 def _lock(descriptor: int, directory: str) -> bool:

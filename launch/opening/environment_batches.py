@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import dm_env
 import numpy as np
@@ -14,9 +14,6 @@ from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
 from repertory.environments.wrappers import previous_action
-
-if TYPE_CHECKING:
-  from repertory.launch.experiments import experiment as experiment_lib
 
 EnvironmentBatch: TypeAlias = (
   vector_batch.VectorBatch
@@ -90,9 +87,9 @@ class EnvironmentSettings:
 
 
 def settings_of(
-  experiment: 'experiment_lib.Experiment', evaluates: bool = False
+  experiment: Any, evaluates: bool = False
 ) -> EnvironmentSettings:
-  """Returns the settings of environments for training, or evaluation."""
+  """Returns an `Experiment`'s settings of training or evaluation."""
   factory = experiment.environment_factory
   if evaluates and experiment.evaluation_environment_factory is not None:
     factory = experiment.evaluation_environment_factory

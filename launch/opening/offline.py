@@ -60,15 +60,7 @@ def fill(
 ) -> None:
   """Converts all data to the items of a transport; it may take minutes.
 
-  Args:
-    transport: The transport.
-    session: The run's session.
-    data: The data sets.
-    report: Called every second with the number of steps so far, in words.
-
-  Raises:
-    SettingError: If the data cannot be read.
-    signals.Stopped: If the stop signal was set.
+  `report` is called every second with the number of steps so far, in words.
   """
   reported_at = time.monotonic()
 

@@ -26,25 +26,20 @@ def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
       f'must be another one for {type(experiment.builder).__name__}, which '
       "compares data with its own experience; got 'offline'.",
     )
-  # Settings of acting.
-  for name in ('record', 'environments_per_actor', 'demonstrations'):
-    _refuse(name, getattr(experiment, name))
-  if experiment.num_actors != 1:
-    _refuse('num_actors', experiment.num_actors)
+  names = 'record', 'environments_per_actor', 'demonstrations', 'num_actors'
+  for name in names:  # Settings of acting.
+    value = getattr(experiment, name)
+    if value and (name, value) != ('num_actors', 1):
+      raise SettingError(
+        name,
+        "must be left out with topology 'offline', which has no actors; got "
+        f'{value!r}.',
+      )
   if not paths:
     raise SettingError(
       'data',
       'must name one or more folders of recorded episodes; got none. '
       '`repertory record` and `repertory train --record` write them.',
-    )
-
-
-def _refuse(name: str, value: Any) -> None:
-  if value:
-    raise SettingError(
-      name,
-      "must be left out with topology 'offline', which has no actors; got "
-      f'{value!r}.',
     )
 
 
@@ -197,12 +192,7 @@ def prepare_recording(
   spec: specs.EnvironmentSpec,
   writes: bool = True,
 ) -> None:
-  """Makes the folder of an experiment's recording, if it has one.
-
-  Args:
-    experiment: The experiment.
-    spec: The agent's environment spec.
-    writes: Whether to make the folder, or only to check it.
+  """Makes the folder of an experiment's recording, or only checks it.
 
   Raises:
     SettingError: If the folder has other recordings or files, or is not

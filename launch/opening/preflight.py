@@ -11,14 +11,7 @@ from repertory.launch.platform import machine_memory
 
 
 class ReplayOption(NamedTuple):
-  """A transport, and the experience adapted to it.
-
-  Attributes:
-    transport: Kind of transport.
-    experience: The agent's experience; a queue is bundled if supported and
-      useful.
-    warning: Warning about its memory; '' for none.
-  """
+  """A kind of transport, the experience with its bundles, and a warning."""
 
   transport: str
   experience: experience_lib.Experience
@@ -43,15 +36,8 @@ def find_options(
   """Returns the replay options of an experiment, the best first.
 
   An experiment that could deadlock in one topology is refused in all: equal
-  experiments mean the same algorithm. docs/operations.md lists the checks. For
-  arguments, see `resuming.check`.
-
-  Returns:
-    At least one. Options with a warning come last.
-
-  Raises:
-    SettingError: Naming the setting to change.
-    ValueError: Naming what needs another kind of transport.
+  experiments mean the same algorithm. docs/operations.md lists the checks.
+  Options with a warning come last; a ValueError says why nothing is possible.
   """
   experience.check(experiment.num_environments)
   if experience.is_offline and transports.OFFLINE not in kinds:
@@ -87,7 +73,7 @@ def _check_memory(
   """Returns a warning about the memory of full tables, or ''; may refuse."""
   if kind in (transports.COMPILED, transports.OFFLINE):
     return ''  # These topologies know their memory, and check it.
-  max_items = _max_items(experiment, experience)
+  max_items = experiment.max_items(experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
     item_bytes = table.item_bytes(kind == transports.ReverbTransport.kind)
@@ -118,31 +104,19 @@ def check_steps(
   """Raises SettingError if a run would end before the first learner step."""
   if transports.OFFLINE in kinds:
     return  # Any number of learner steps is possible.
-  max_items = _max_items(experiment, experience)
+  max_items = experiment.max_items(experience)
   if experience.updates_due(max_items):
     return
   raise SettingError(
     'max_steps',
     'must be higher for the learner to take a step: it needs '
-    f'{_describe_need(experience)}, and {experiment.max_steps} '
+    f'{describe_need(experience)}, and {experiment.max_steps} '
     f'environment steps make {max_items} items at most. Take more steps, or '
     'lower the others.',
   )
 
 
-def explain_no_update(
-  experience: experience_lib.Experience, inserts: int
-) -> str:
-  """Explains why a run ended before its first learner step."""
-  name = experience.table.name
-  return (
-    f"The learner took no step in this run: table '{name}' got {inserts} "
-    f'items, and the learner needs {_describe_need(experience)}. Take more '
-    'steps, or lower these settings.'
-  )
-
-
-def _describe_need(experience: experience_lib.Experience) -> str:
+def describe_need(experience: experience_lib.Experience) -> str:
   """Describes the number of items required for the first learner step."""
   table, batch_size = experience.table, experience.batch_size
   size_name = experience.called['batch_size']
@@ -157,23 +131,6 @@ def _describe_need(experience: experience_lib.Experience) -> str:
   if experience.with_targets is not None:
     need += (
       f' for each {experience.rows} targets, of which it needs first '
-      f'{_describe_need(experience.with_targets)}'
+      f'{describe_need(experience.with_targets)}'
     )
   return need
-
-
-def count_updates(
-  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
-) -> int:
-  """Returns the maximum number of learner steps of a whole run."""
-  return experience.updates_due(_max_items(experiment, experience))
-
-
-def _max_items(
-  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
-) -> int:
-  """Returns the maximum number of items of a run."""
-  # The last step of all environments may go beyond `max_steps`.
-  return experience.items.max_items(
-    experiment.max_steps + experiment.num_environments - 1
-  )

@@ -17,9 +17,9 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
 from repertory.launch.opening import (
   directories,
-  fetching,
   offline_checks,
   preflight,
+  remote_storage,
   smoke_test,
   warm_start,
 )
@@ -36,23 +36,10 @@ def check(
   experience_lib.Experience,
   list[preflight.ReplayOption],
 ]:
-  """Checks an experiment; writes nothing.
+  """Checks an experiment for a topology; writes nothing.
 
-  Args:
-    experiment: The experiment to run.
-    kinds: Allowed kinds of transport, the best first.
-    smallest_batch: Divisor of each adder's number of environments; None for the
-      environments of an actor.
-    check_experience: Raises if experiment, experience and spec do not suit the
-      topology.
-
-  Returns:
-    The environment's spec, the agent's experience, and replay options, the best
-    first.
-
-  Raises:
-    ValueError: If the experiment cannot run.
-    TimeoutError: If making the environment takes too long.
+  See `topologies.topology.Topology` for the arguments, of which `kinds` are its
+  transports. Replay options are returned in order, the best first.
   """
   spec = smoke_test.check(experiment)
   experience = preflight.describe_experience(experiment, spec)
@@ -79,13 +66,8 @@ def open_session(
 ) -> Iterator[session_lib.Session]:
   """Checks an experiment, locks its directory and loads its checkpoint.
 
-  Args:
-    fresh: Whether to start over; the old directory is moved aside.
-    smallest_batch, kinds, check_experience: See `check`.
-    sharding: Sharding of the run among nodes, in words.
-    report: Called with a description of what may take minutes.
-    stored: The experiment's storage, if any; it is locked, too, and its newer
-      checkpoints are fetched.
+  The storage, if any, is locked, too, and its newer checkpoints are fetched.
+  `report` is called with a description of what may take minutes.
 
   Raises:
     ValueError: If the experiment cannot run, or another run holds the directory
@@ -106,7 +88,7 @@ def open_session(
     # Before its directory may be moved aside.
     initial = warm_start.read(experiment, spec)
   # Locks first, so that no other run changes what is read next.
-  locked = fetching.holding(stored, experiment, fresh, check_ours, report)
+  locked = remote_storage.holding(stored, experiment, fresh, check_ours, report)
   with locked as fetched:
     checkpoint = load_checkpoint(experiment.directory)
     if checkpoint is None:
@@ -120,7 +102,8 @@ def open_session(
     shutil.rmtree(session.storing_directory, ignore_errors=True)
     os.makedirs(session.log_directory, exist_ok=True)
     cleared = directories.clear_way(session.log_directory)
-    _prepare_replay(checkpoint, session)
+    tables = checkpoint and session.replay_of(checkpoint)
+    checkpointing.prepare_replay(tables, session.replay_directory)
     session = warm_start.place(session, initial)
     offline_checks.prepare_recording(experiment, spec)
     started = _describe_start(checkpoint, session)
@@ -134,20 +117,15 @@ def resume(
   num_restarts: int,
   failure: failures.Failure,
 ) -> session_lib.Session | None:
-  """Restores the newest checkpoint of a run whose nodes have ended.
+  """Restores the newest checkpoint of a locked run whose nodes have ended.
 
-  Args:
-    session: Session of the run, whose directory is still locked.
-    num_restarts: Number of restarts, including this one.
-    failure: Reason of the restart.
-
-  Returns:
-    The session to continue with; None without a checkpoint.
+  `num_restarts` includes this one. Returns None without a checkpoint.
   """
   checkpoint = load_checkpoint(session.experiment.directory)
   if checkpoint is None:
     return None
-  _prepare_replay(checkpoint, session)
+  tables = session.replay_of(checkpoint)
+  checkpointing.prepare_replay(tables, session.replay_directory)
   name = os.path.basename(checkpoint.path)
   return dataclasses.replace(
     session,
@@ -164,15 +142,11 @@ def resume(
 
 
 def load_checkpoint(
-  directory: str, check_replay: bool = True
+  directory: str, check_replay: bool = True, best: bool = False
 ) -> checkpointing.Checkpoint | None:
-  """Reads the newest checkpoint of a run's directory, if any."""
-  return _checkpointer(directory).load(check_replay)
-
-
-def load_best(directory: str) -> checkpointing.Checkpoint | None:
-  """Reads the policy of an experiment's best evaluation, if any."""
-  return _checkpointer(directory, directories.BEST).load()
+  """Reads a run's newest checkpoint, or that of its best policy, if any."""
+  folder = directories.BEST if best else directories.CHECKPOINTS
+  return _checkpointer(directory, folder).load(check_replay)
 
 
 def _checkpointer(
@@ -182,9 +156,10 @@ def _checkpointer(
   return checkpointing.Checkpointer(os.path.join(directory, folder))
 
 
-def describe_loss(directory: str, learner_steps: int) -> str:
-  """Describes the updates that a finished run did not save; '' if none."""
-  checkpoint = load_checkpoint(directory, check_replay=False)
+def describe_loss(
+  checkpoint: checkpointing.Checkpoint | None, learner_steps: int
+) -> str:
+  """Describes updates that a run's last checkpoint lacks; '' if none."""
   if checkpoint is None:
     return 'No checkpoint could be written: this run cannot be resumed.'
   saved = checkpoint.state['counts']['learner_steps']
@@ -195,22 +170,6 @@ def describe_loss(directory: str, learner_steps: int) -> str:
     f'The last checkpoint could not be written: the newest, {name}, has '
     f'{saved} of {learner_steps} updates.'
   )
-
-
-def hash_variables(directory: str, learner_steps: int) -> str | None:
-  """Returns the hash of the last checkpoint; None if it lacks updates."""
-  checkpoint = load_checkpoint(directory, check_replay=False)
-  if checkpoint is None:
-    return None
-  if checkpoint.state['counts']['learner_steps'] < learner_steps:
-    return None
-  return checkpointing.hash_arrays(checkpoint.arrays)
-
-
-def is_exact(directory: str) -> bool:
-  """Whether a deterministic run can resume from the last checkpoint, if any."""
-  checkpoint = load_checkpoint(directory, check_replay=False)
-  return checkpoint is not None and bool(checkpoint.state.get('is_exact'))
 
 
 def check_identity(
@@ -293,7 +252,7 @@ def _explain_inexact(
       'resume with the versions that wrote it',
     )
   older = 'remove its folder if there is an older one'
-  if not (session.takes_replay_of(checkpoint) and state.get('is_exact')):
+  if not (session.replay_of(checkpoint) and state.get('is_exact')):
     return (
       'lacks the state of the environments. Deterministic runs write it with '
       'checkpoint_replay, if their environments can be pickled, unless they '
@@ -332,20 +291,12 @@ def _choose(
     )
     for option in options
   ]
-  for session in sessions:
-    if checkpoint is None or not session.explain_omission(checkpoint):
-      return session
-  return sessions[0]
-
-
-def _prepare_replay(
-  checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
-) -> None:
-  """Passes a checkpoint's replay to the transport, if it can restore it."""
-  path = None
-  if checkpoint is not None and session.takes_replay_of(checkpoint):
-    path = checkpoint.replay_path
-  checkpointing.prepare_replay(path, session.replay_directory)
+  fitting = (
+    one
+    for one in sessions
+    if checkpoint and not one.explain_omission(checkpoint)
+  )
+  return next(fitting, sessions[0])
 
 
 def _describe_omission(
@@ -360,7 +311,13 @@ def _describe_start(
   checkpoint: checkpointing.Checkpoint | None, session: session_lib.Session
 ) -> str:
   if checkpoint is None:
-    return warm_start.describe(session)
+    origin = session.initial
+    if origin is None:
+      return ''
+    return (
+      f'begins with the networks of {origin["directory"]} after update '
+      f'{origin["learner_steps"]}'
+    )
   experiment = session.experiment
   name = os.path.basename(checkpoint.path)
   omission = _describe_omission(checkpoint, session)

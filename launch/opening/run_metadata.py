@@ -31,13 +31,8 @@ def writing(
 ) -> Iterator[Callable[['loggers.Status', int | None], None]]:
   """Logs the start of a run, and its outcome at the end of the block.
 
-  Args:
-    log_directory: Folder of the logs.
-    start: Settings of the run, as plain values.
-
-  Yields:
-    A function of the last status and of the signal that interrupted the run, or
-    None. An exception that ends the block is logged instead.
+  It yields a function of the last status and of the signal that interrupted the
+  run, or None. An exception that ends the block is logged instead.
   """
   ended: dict[str, Any] = {}
 
@@ -79,18 +74,15 @@ def _write(path: str, key: str, row: Mapping[str, Any]) -> None:
   """Appends a line; on failure, warns and lets the run continue."""
   time = datetime.datetime.now(datetime.timezone.utc)
   try:
-    with contextlib.closing(_open(path)) as file:
+    try:
+      file = loggers.JsonlFile(path)
+    except (loggers.GarbledError, IsADirectoryError) as error:
+      aside = directories.set_aside(path)
+      logging.warning('%s set aside as %s: %s', path, aside, error)
+      file = loggers.JsonlFile(path)
+    with contextlib.closing(file):
       file.write({key: time.isoformat(timespec='seconds'), **row})
   except OSError as error:
     logging.warning(
       '%s cannot be written: %s: %s', path, type(error).__name__, error
     )
-
-
-def _open(path: str) -> 'loggers.JsonlFile':
-  try:
-    return loggers.JsonlFile(path)
-  except (loggers.GarbledError, IsADirectoryError) as error:
-    aside = directories.set_aside(path)
-    logging.warning('%s set aside as %s: %s', path, aside, error)
-    return loggers.JsonlFile(path)

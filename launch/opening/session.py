@@ -15,18 +15,12 @@ from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import failures
-from repertory.launch.opening import directories, environment_batches, preflight
+from repertory.launch.opening import directories, environment_batches
 
 
 @dataclasses.dataclass(frozen=True)
 class LearnerShare:
-  """Index of one of several learners, and their environments.
-
-  Attributes:
-    index: Index of the learner, from 0.
-    count: Number of learners.
-    num_environments: Number of environments of all learners.
-  """
+  """Index of one of `count` learners, and the environments of them all."""
 
   index: int
   count: int
@@ -114,7 +108,8 @@ class Session:
     """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps
     if self.transport != transports.OFFLINE:
-      expected = preflight.count_updates(self.experiment, self.experience)
+      max_items = self.experiment.max_items(self.experience)
+      expected = self.experience.updates_due(max_items)
     return max(0, expected - self.counts['learner_steps'])
 
   @property
@@ -181,11 +176,9 @@ class Session:
       self.replay_directory,
     )
 
-  def takes_replay_of(self, checkpoint: checkpointing.Checkpoint) -> bool:
-    """Whether the tables can be restored from a checkpoint."""
-    return checkpoint.replay_path is not None and not self.explain_omission(
-      checkpoint
-    )
+  def replay_of(self, checkpoint: checkpointing.Checkpoint) -> str | None:
+    """Returns the folder of a checkpoint's tables, if they can be restored."""
+    return None if self.explain_omission(checkpoint) else checkpoint.replay_path
 
   def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
     """Explains why a checkpoint's tables, if any, cannot be restored; or ''."""
@@ -222,10 +215,7 @@ class Session:
   ) -> environment_batches.EnvironmentBatch:
     """Makes an environment batch, each environment seeded by its id.
 
-    Args:
-      ids: Ids of the environments.
-      generation: Number of earlier starts of the calling node in this run.
-      evaluates: Whether they are for evaluation.
+    `generation` is the number of earlier starts of the calling node in the run.
     """
     settings = environment_batches.settings_of(self.experiment, evaluates)
     return settings.make(

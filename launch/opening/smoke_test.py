@@ -1,6 +1,5 @@
 """Smoke tests of environments and network before anything starts."""
 
-import contextlib
 import traceback
 
 import tree
@@ -18,17 +17,7 @@ _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 
 def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
-  """Checks that the agent fits the environment; writes nothing.
-
-  Returns:
-    The environment's spec.
-
-  Raises:
-    ValueError: If the agent would ignore an additional loss; the environment
-      cannot be made, or that for evaluation has other specs; or the network
-      does not support its observations or actions.
-    TimeoutError: If making the environment takes too long.
-  """
+  """Checks that the agent fits the environment; returns the latter's spec."""
   additional_loss.check(experiment.builder)
   spec = _try(experiment, evaluates=False)
   if experiment.evaluation_environment_factory is not None:
@@ -56,9 +45,13 @@ def _try(
   try:
     with watchdog.limited(watchdog.START_SECONDS, f'{name} to be made'):
       environments = settings.make([experiment.seed])
-      with contextlib.ExitStack() as stack:
-        stack.callback(_close, environments)
+      try:
         return specs.make_environment_spec(environments)
+      finally:
+        try:
+          environments.close()
+        except Exception:  # Its spec is known already.
+          logging.exception('The environment that was tried cannot be closed:')
   except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
     raise  # Their messages say what to do.
   except BaseException as error:  # Including SystemExit and StopIteration.
@@ -84,14 +77,3 @@ def _compare(trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec):
         f'must make environments with the {what} of those that are trained '
         f'on, {expected}; got {got}.',
       )
-
-
-def _close(environments: environment_batches.EnvironmentBatch) -> None:
-  try:
-    environments.close()
-  except Exception as error:  # Its spec is known already.
-    logging.warning(
-      'The environment that was tried could not be closed: %s: %s',
-      type(error).__name__,
-      error,
-    )

@@ -90,17 +90,6 @@ def place(
   return dataclasses.replace(session, initial=origin)
 
 
-def describe(session: session_lib.Session) -> str:
-  """Describes the origin of a new run's networks; '' if they are new."""
-  if session.initial is None:
-    return ''
-  origin = session.initial
-  return (
-    f'begins with the networks of {origin["directory"]} after update '
-    f'{origin["learner_steps"]}'
-  )
-
-
 def _load(directory: str) -> checkpointing.Checkpoint:
   path = os.path.join(directory, directories.CHECKPOINTS)
   try:

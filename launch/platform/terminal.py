@@ -28,10 +28,11 @@ def saying(what: str, is_said: bool = True) -> Iterator[None]:
       print(_CLEAR_LINE, end='', file=sys.stderr, flush=True)
 
 
-def print_line(line: str) -> None:
-  """Prints a permanent line, replacing the current note."""
+def print_line(message: str) -> None:
+  """Prints a message in a permanent line, replacing the current note."""
   with contextlib.suppress(OSError):
-    print(f'{_CLEAR_LINE if _can_clear() else ""}{line}', file=sys.stderr)
+    clear = _CLEAR_LINE if _can_clear() else ''
+    print(f'{clear}repertory: {message}', file=sys.stderr)
 
 
 def _can_clear() -> bool:

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 from repertory.components import checkpoints, loggers
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.opening import (
   preflight,
+  remote_storage,
   resuming,
   run_metadata,
-  uploads,
 )
 from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import (
@@ -43,7 +44,11 @@ class Result:
     why_no_update: For a completed run without any learner step: the number of
       replay items, and the minimum for learning; otherwise None.
     variables_sha256: Hexadecimal hash of the learner's variables in the last
-      checkpoint. None if no checkpoint could be written.
+      checkpoint. None if it could not be written.
+    resumes_exactly: Whether a deterministic run can resume bit by bit from the
+      last checkpoint.
+    not_saved: Message on updates that are in no checkpoint, because it could
+      not be written; empty if there are none.
     not_stored: Message on why the last checkpoint or the best policy is not in
       the experiment's storage, and what to do; empty if it is, or there is no
       storage.
@@ -58,6 +63,8 @@ class Result:
   interrupted: int | None = None
   why_no_update: str | None = None
   variables_sha256: str | None = None
+  resumes_exactly: bool = False
+  not_saved: str = ''
   not_stored: str = ''
   not_recorded: str = ''
 
@@ -143,14 +150,10 @@ def _run(
   stage: topology_lib.Stage,
   stored: checkpoints.Storage | None,
 ) -> tuple[loggers.Status, str]:
-  """Runs to the end, uploading checkpoints to the storage meanwhile.
-
-  Returns:
-    The status, and a message if the last checkpoint is not stored, else ''.
-  """
+  """Runs to the end; also returns why the last checkpoint is not stored."""
   if stored is None:
     return topology.run(session, stage), ''
-  with uploads.Uploads(stored, session, stage.show) as storing:
+  with remote_storage.Uploads(stored, session, stage.show) as storing:
     stage = dataclasses.replace(stage, show=storing.show)
     status = topology.run(session, stage)
     not_stored = storing.finish()
@@ -164,6 +167,13 @@ def _describe_end(
   not_stored: str,
 ) -> Result:
   directory = session.experiment.directory
+  checkpoint = resuming.load_checkpoint(directory, check_replay=False)
+  not_saved = resuming.describe_loss(checkpoint, status.learner_steps)
+  variables_sha256, is_exact = None, False
+  if checkpoint is not None:
+    is_exact = bool(checkpoint.state.get('is_exact'))
+    if not not_saved:
+      variables_sha256 = checkpointing.hash_arrays(checkpoint.arrays)
   return Result(
     status,
     directory,
@@ -173,7 +183,9 @@ def _describe_end(
     why_no_update=(
       None if signal_number else _explain_no_update(session, status)
     ),
-    variables_sha256=resuming.hash_variables(directory, status.learner_steps),
+    variables_sha256=variables_sha256,
+    resumes_exactly=is_exact,
+    not_saved=not_saved,
     not_stored=not_stored,
     not_recorded=status.not_recorded,
   )
@@ -193,14 +205,9 @@ def _open(
     topology.transports(experiment),
     topology.check_experience,
     topology.sharding(experiment),
-    _print if display else lambda message: None,
+    terminal.print_line if display else lambda message: None,
     stored,
   )
-
-
-def _print(message: str) -> None:
-  """Prints a message before the display starts."""
-  terminal.print_line(f'repertory: {message}')
 
 
 def _explain_no_update(
@@ -212,10 +219,13 @@ def _explain_no_update(
     or status.steps <= counts['steps']  # No steps were left.
   ):
     return None
-  experience = session.experience
-  inserts = {one.name: one.inserts for one in status.tables}
-  return preflight.explain_no_update(
-    experience, inserts.get(experience.table.name, 0)
+  name = session.experience.table.name
+  inserts = {one.name: one.inserts for one in status.tables}.get(name, 0)
+  return (
+    f"The learner took no step in this run: table '{name}' got {inserts} "
+    f'items, and the learner needs '
+    f'{preflight.describe_need(session.experience)}. Take more steps, or lower '
+    'these settings.'
   )
 
 
@@ -259,16 +269,15 @@ def _display(
   session: session_lib.Session, is_shown: bool
 ) -> Iterator[Callable[[loggers.Status], None]]:
   """Yields a function that displays the status."""
-  with contextlib.ExitStack() as stack:
-    dashboard = None
-    if is_shown:
-      is_live = not session.experiment.eager
-      dashboard = stack.enter_context(loggers.Dashboard(is_live=is_live))
+  dashboard = contextlib.nullcontext()
+  if is_shown:
+    dashboard = loggers.Dashboard(is_live=not session.experiment.eager)
+  with dashboard as shown:
 
     def show(status: loggers.Status) -> None:
       printed.shorten(session.log_directory)
-      if dashboard is not None:
-        dashboard.update(status)
+      if shown is not None:
+        shown.update(status)
 
     yield show
 

@@ -20,7 +20,6 @@ from repertory.launch.coordination import kinds, starts
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
-  bellman_updaters,
   learner_devices,
   parts,
   topology,
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(bellman_updaters.BellmanUpdaterTopology):
+class Central(topology.BellmanUpdaterTopology):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:
@@ -101,10 +100,8 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
 
   def lane_sizes(self, experiment: experiment_lib.Experiment) -> list[int]:
     """Returns the number of environments of each connection of an actor."""
-    ids, count = (
-      range(experiment.num_environments_per_actor), self.num_connections,
-    )  # fmt: skip
-    return [len(ids[connection::count]) for connection in range(count)]
+    size, count = experiment.num_environments_per_actor, self.num_connections
+    return [len(range(first, size, count)) for first in range(count)]
 
   def launched_by(self, launcher, experiment):
     if self.double_buffering is not None:

@@ -25,11 +25,17 @@ def make_program(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
   coordinator = planned.plan(
-    kinds.COORDINATOR.name, _make_coordinator, session=session, title=title
+    kinds.COORDINATOR.name,
+    nodes.coordinator.CoordinatorNode,
+    session=session,
+    title=title,
   )
   if has_server:
     planned.plan(
-      kinds.REPLAY.name, _make_replay, [coordinator], session=session
+      kinds.REPLAY.name,
+      nodes.replay.ReplayNode,
+      [coordinator],
+      session=session,
     )
   return planned
 
@@ -145,11 +151,3 @@ def environment_ids(
   """Returns the ids of the environments of an actor."""
   size = session.experiment.num_environments_per_actor
   return range(index * size, (index + 1) * size)
-
-
-def _make_coordinator(context, session, title):
-  return nodes.coordinator.CoordinatorNode(context, session, title)
-
-
-def _make_replay(context, session):
-  return nodes.replay.ReplayNode(context, session)

@@ -5,7 +5,6 @@ between devices.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING
 
 from repertory import components
 from repertory.components.config import settings
@@ -15,9 +14,6 @@ from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import learner_devices, parts, topology
-
-if TYPE_CHECKING:
-  pass
 
 
 @topology.register

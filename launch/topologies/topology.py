@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from repertory import components
+from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.experiments import experiment as experiment_lib
@@ -216,6 +217,42 @@ class Topology(abc.ABC):
     )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class BellmanUpdaterTopology(Topology):
+  """Topology with a configurable number of Bellman updaters.
+
+  Attributes:
+    num_bellman_updaters: Nodes that compute targets, for agents whose learner
+      does not; None for one.
+  """
+
+  has_bellman_updaters = True
+
+  num_bellman_updaters: int | None = settings.field(
+    None,
+    'nodes that compute targets, for agents whose learner does not; default: '
+    'one for such an agent.',
+  )
+
+  def __post_init__(self):
+    count = self.num_bellman_updaters
+    if count is not None and count < 1:
+      raise SettingError(
+        'num_bellman_updaters',
+        f'must be at least 1, or left out; got {count}.',
+      )
+
+  def check_experience(self, experiment, experience, spec):
+    super().check_experience(experiment, experience, spec)
+    if experience.with_targets is None and self.num_bellman_updaters:
+      raise SettingError(
+        'num_bellman_updaters',
+        f'must be left out for agent {experiment.agent!r} with these settings: '
+        "its learner computes targets itself. That of 'qtopt' does not if "
+        'train_buffer_size is set.',
+      )
+
+
 def names_of_able(setting: str) -> str:
   """Lists the topologies that support a setting, 'deterministic' or 'eager'."""
   return ', '.join(
@@ -241,20 +278,18 @@ def check_launch(
     )
   if topology.has_program:
     launcher.check()
-  if deterministic and not topology.can_be_deterministic:
-    raise SettingError(
-      'deterministic',
-      f"must be false with topology '{topology.name}', where learning depends "
-      'on the timing of nodes. It can be true with '
-      f'{names_of_able("deterministic")}.',
-    )
-  if eager and not topology.can_be_eager:
-    raise SettingError(
-      'eager',
-      f"must be false with topology '{topology.name}', got true (also set by "
-      '`tf.config.run_functions_eagerly(True)`). It can be true with '
-      f'{names_of_able("eager")}.',
-    )
+  for setting, is_set, why in (
+    ('deterministic', deterministic, 'where learning depends on the timing of '
+     'nodes'),
+    ('eager', eager, 'got true (also set by '
+     '`tf.config.run_functions_eagerly(True)`)'),
+  ):  # fmt: skip
+    if is_set and not getattr(topology, f'can_be_{setting}'):
+      raise SettingError(
+        setting,
+        f"must be false with topology '{topology.name}', {why}. It can be true "
+        f'with {names_of_able(setting)}.',
+      )
 
 
 _Kind = TypeVar('_Kind', bound=type[Topology])

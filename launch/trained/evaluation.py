@@ -14,7 +14,7 @@ from repertory.launch.trained import loading
 
 
 def evaluate(
-  run: str | os.PathLike[str] | experiment_lib.Experiment,
+  run: str | os.PathLike[str] | experiment_lib.Experiment | loading.Trained,
   num_episodes: int,
   *,
   best: bool = False,
@@ -28,7 +28,7 @@ def evaluate(
 
   Args:
     run: Directory of a run whose agent and environment are registered; or its
-      experiment, for any agent and environment.
+      experiment, for any agent and environment; or a trained agent.
     num_episodes: Number of episodes, at least 1.
     best: Whether to evaluate the policy with the best evaluation return during
       training, instead of the newest.
@@ -48,56 +48,52 @@ def evaluate(
       not usable or the environment cannot render.
     VideoError: If a video cannot be written.
   """
-  with interrupts.raising_signals():
-    trained = loading.read(run, best, trust)
-  return run_episodes(
-    trained, num_episodes, video=video, video_format=video_format
-  )
-
-
-def run_episodes(
-  trained: loading.Trained,
-  num_episodes: int,
-  *,
-  video: str | bool = False,
-  video_format: str = 'mp4',
-) -> list[environment_loop.Episode]:
-  """Runs episodes with the evaluation policy of a trained agent.
-
-  The arguments are those of `evaluate`.
-  """
   if num_episodes < 1:
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  experiment = dataclasses.replace(
-    trained.experiment, evaluation_episodes=num_episodes
-  )
-  session = session_lib.Session(
-    experiment, trained.spec, trained.experience,
-    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
-  )  # fmt: skip
+  with interrupts.raising_signals():
+    trained = loading.read(run, best, trust)
+  experiment, folder = trained.experiment, None
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.raising_signals())
-    folder = None
     if video is not False:
       folder = video_recording.prepare(
         video, video_format, experiment.directory
       )
-      session = dataclasses.replace(
-        session, experiment=video_recording.with_rendering(experiment)
-      )
-    network = trained.network
-    environments = evaluator.make_environments(session)
-    stack.callback(environments.close)
-    if folder is None:
-      loop = evaluator.make_loop(session, network, environments)
-    else:
-      recorder = video_recording.VideoRecorder(
-        environments, folder, num_episodes, video_format
-      )
-      stack.callback(recorder.close)
-      loop = evaluator.make_loop(session, network, recorder)
-      loop.add_observer(recorder.keep)
-    evaluator.measure(session, loop)
+      experiment = video_recording.with_rendering(experiment)
+    loop = _make_loop(
+      trained,
+      dataclasses.replace(experiment, evaluation_episodes=num_episodes),
+      stack,
+      folder,
+      video_format,
+    )
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
+
+
+def _make_loop(
+  trained: loading.Trained,
+  experiment: experiment_lib.Experiment,
+  stack: contextlib.ExitStack,
+  folder: str | None,
+  video_format: str,
+) -> environment_loop.EnvironmentLoop:
+  """Makes the environment loop, to be closed by `stack`."""
+  session = session_lib.Session(
+    experiment, trained.spec, trained.experience,
+    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
+  )  # fmt: skip
+  environments = evaluator.make_environments(session)
+  stack.callback(environments.close)
+  if folder is None:
+    loop = evaluator.make_loop(session, trained.network, environments)
+  else:
+    recorder = video_recording.VideoRecorder(
+      environments, folder, experiment.evaluation_episodes, video_format
+    )
+    stack.callback(recorder.close)
+    loop = evaluator.make_loop(session, trained.network, recorder)
+    loop.add_observer(recorder.keep)
+  evaluator.measure(session, loop)
+  return loop

@@ -48,25 +48,24 @@ class Trained:
 
 
 def read(
-  run: str | os.PathLike[str] | experiment_lib.Experiment,
+  run: str | os.PathLike[str] | experiment_lib.Experiment | Trained,
   best: bool = False,
   trust: bool = False,
   *,
   agent: str | None = None,
   environment: str | None = None,
 ) -> Trained:
-  """Loads a trained agent; writes nothing.
+  """Loads a trained agent, unless `run` is one; see `launch.load_policy`.
 
-  Args:
-    run: See `launch.load_policy`, as for `best` and `trust`.
-    agent: The agent's name as given by the caller, which makes it trusted.
-    environment: The environment's name, likewise.
+  Names of agent and environment given by the caller are trusted.
 
   Raises:
     ValueError: If there is no checkpoint, or it belongs to another experiment
       or names an untrusted module.
     CheckpointError: If the checkpoint cannot be read.
   """
+  if isinstance(run, Trained):
+    return run
   try:
     if isinstance(run, experiment_lib.Experiment):
       checkpoint, experiment = _load(run.directory, best), run
@@ -95,10 +94,9 @@ def read(
 
 
 def _load(directory: str, best: bool) -> checkpointing.Checkpoint:
-  if best:
-    checkpoint = resuming.load_best(directory)
-  else:
-    checkpoint = resuming.load_checkpoint(directory, check_replay=False)
+  checkpoint = resuming.load_checkpoint(
+    directory, check_replay=False, best=best
+  )
   if checkpoint is None:
     raise directories.absence(directory, best)
   return checkpoint

@@ -48,10 +48,6 @@ def load_policy(
   return TrainedPolicy(loading.read(run, best, trust), explore, seed)
 
 
-# Number of steps that stands for the end of exploration schedules.
-_MANY_STEPS = 2**30
-
-
 class TrainedPolicy:
   """Trained policy for one environment or a batch of environments.
 
@@ -87,7 +83,7 @@ class TrainedPolicy:
     steps_done = trained.steps // experiment.num_environments
     if session.transport_of(trained.checkpoint) == transports.OFFLINE:
       # Steps of offline runs are learner steps; exploration is at its end.
-      steps_done = _MANY_STEPS
+      steps_done = 2**30
 
     def make_policy(seed: int):
       return builder.make_policy(
@@ -221,6 +217,8 @@ class TrainedPolicy:
         f'{num_rows}: the policy has a memory of each row. Call `reset` first.'
       )
     self._rows.resize(num_rows)
+    if self._previous is not None:
+      self._previous.resize(num_rows)
     self._num_rows = num_rows
 
 
@@ -229,11 +227,14 @@ class _PreviousActions:
 
   def __init__(self, spec: specs.EnvironmentSpec):
     self._reward_dtype = np.dtype(spec.rewards.dtype)
-    self._initial = [
-      (previous_action.make_initial_action(leaf), leaf.dtype)
-      for leaf in tree.flatten(spec.actions)
-    ]
+    self._specs = tree.flatten(spec.actions)
     self._actions: list[np.ndarray] = []
+
+  def resize(self, num_rows: int) -> None:
+    """Prepares the first steps of this number of rows."""
+    self._actions = [
+      np.empty((num_rows, *one.shape), one.dtype) for one in self._specs
+    ]
 
   def note(self, action: types.Nest) -> None:
     """Stores the selected actions `[B, ...]`."""
@@ -247,18 +248,11 @@ class _PreviousActions:
 
     Rewards are ignored where an episode starts, `first` `[B]`.
     """
+    for array, spec in zip(self._actions, self._specs):
+      array[first] = previous_action.make_initial_action(spec)
     if first.all():
-      rewards = np.zeros(first.shape, self._reward_dtype)
-    else:
-      rewards = self._take(reward, first)
-    actions = []
-    for i, (initial, dtype) in enumerate(self._initial):
-      array = np.empty((*first.shape, *initial.shape), dtype)
-      array[...] = initial
-      if not first.all():
-        array[~first] = self._actions[i][~first]
-      actions.append(array)
-    return [*actions, rewards]
+      return [*self._actions, np.zeros(first.shape, self._reward_dtype)]
+    return [*self._actions, self._take(reward, first)]
 
   def _take(
     self, reward: np.ndarray | float | None, first: np.ndarray
@@ -281,23 +275,15 @@ class _Observations:
   """Flattens single observations or batches, with checks."""
 
   def __init__(self, nested_spec: types.Nest):
-    """Prepares the conversion.
-
-    Args:
-      nested_spec: Nest of array specs, without a batch axis.
-    """
+    """Takes a nest of array specs, without a batch axis."""
     self._layout = layout.NestLayout(nested_spec, 'observation')
-    specs, paths = self._layout.specs, self._layout.paths
-    indices = self._layout.unflatten(range(len(specs)))
-    # In the order of `tree`: index, path, shape and dtype.
-    self._leaves = [
-      (i, paths[i], specs[i].shape, np.dtype(specs[i].dtype))
-      for i in tree.flatten(indices)
-    ]
+    paths, leaves = self._layout.paths, self._layout.specs
     self._checks = [
-      batch_columns.make_range_check(paths[i], specs[i], 'row')
-      for i in tree.flatten(indices)
+      batch_columns.make_range_check(path, spec, 'row')
+      for path, spec in zip(paths, leaves)
     ]
+    # Indices in the order of `tree`.
+    self._order = tree.flatten(self._layout.unflatten(range(len(leaves))))
 
   def flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
     """Returns the leaves in the order of `tree`.
@@ -312,42 +298,31 @@ class _Observations:
       The leaves `[B, ...]`, and whether there was a batch axis; if not, B is 1.
     """
     leaves = self._layout.flatten(observation)
-    _, _, shape, _ = self._leaves[0]
-    first = leaves[self._leaves[0][0]]
-    is_batch = np.ndim(first) == len(shape) + 1 and not _is_nest(first)
-    rows = np.shape(first)[:1] if is_batch else ()
+    index = self._order[0]
+    first: Any = leaves[index]
+    shape = self._layout.specs[index].shape
+    is_nest = isinstance(first, (list, tuple, Mapping))
+    is_batch = not is_nest and np.ndim(first) == len(shape) + 1
+    rows = (len(first),) if is_batch else ()
     if rows == (0,):
       raise ValueError('observation: expected at least one row, found none.')
-    arrays = [
-      _to_array(leaves[i], path, rows, shape, dtype)
-      for i, path, shape, dtype in self._leaves
-    ]
-    arrays = [a if is_batch else a[None] for a in arrays]
-    for check, array in zip(self._checks, arrays):
+    arrays = []
+    for i in self._order:
+      array = self._cast(i, leaves[i], rows)
+      arrays.append(array if is_batch else array[None])
+      check = self._checks[i]
       if check is not None:
-        check(array)
+        check(arrays[-1])
     return arrays, is_batch
 
-
-def _to_array(
-  leaf: Any,
-  path: str,
-  rows: tuple[int, ...],
-  shape: tuple[int, ...],
-  dtype: np.dtype,
-) -> np.ndarray:
-  whole = (*rows, *shape)
-  if type(leaf) is np.ndarray and leaf.dtype == dtype and leaf.shape == whole:
-    return leaf
-  try:
-    return casting.cast(leaf, whole, dtype)
-  except ValueError as error:
-    batch = ', '.join(map(str, ['B', *shape]))
-    raise ValueError(
-      f'{path}: {error}. A single observation has shape {shape}; in a batch, '
-      f'all leaves have a batch axis, here ({batch}).'
-    ) from error
-
-
-def _is_nest(leaf: Any) -> bool:
-  return isinstance(leaf, (list, tuple, Mapping))
+  def _cast(self, index: int, leaf: Any, rows: tuple[int, ...]) -> np.ndarray:
+    spec = self._layout.specs[index]
+    try:
+      return casting.cast(leaf, (*rows, *spec.shape), np.dtype(spec.dtype))
+    except ValueError as error:
+      batch = ', '.join(map(str, ['B', *spec.shape]))
+      raise ValueError(
+        f'{self._layout.paths[index]}: {error}. A single observation has shape '
+        f'{spec.shape}; in a batch, all leaves have a batch axis, here '
+        f'({batch}).'
+      ) from error

@@ -11,6 +11,7 @@ import numpy as np
 from repertory.components import offline
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.opening import (
   directories,
   environment_batches,
@@ -27,7 +28,7 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 def record(
-  run: str | os.PathLike[str],
+  run: str | os.PathLike[str] | experiment_lib.Experiment | loading.Trained,
   num_episodes: int,
   output: str,
   *,
@@ -38,41 +39,22 @@ def record(
 ) -> list[float]:
   """Records episodes of a trained policy, as a data set.
 
-  The arguments are those of `record_episodes`, but for:
-
   Args:
-    run: Directory of a run, or its experiment; see `launch.load_policy`.
+    run: Directory of a run, or its experiment, or a trained agent; see
+      `launch.evaluate`.
+    num_episodes: Number of whole episodes, at least 1. After an interruption,
+      the episodes finished so far are kept.
+    output: Folder of the data set; must be new or empty.
     best: Whether to use the policy with the best evaluation return during
       training, instead of the newest.
+    explore: Whether to use the behavior policy of training, instead of the
+      evaluation policy.
+    seed: Seed of the environments and the policy.
     trust: Whether to import modules named in the checkpoint, such as
       'my_module:MyBuilder', which runs their code.
 
   Returns:
     The undiscounted returns of the episodes.
-  """
-  trained = loading.read(run, best, trust)
-  return record_episodes(
-    trained, num_episodes, output, explore=explore, seed=seed
-  )
-
-
-def record_episodes(
-  trained: loading.Trained,
-  num_episodes: int,
-  output: str,
-  *,
-  explore: bool = False,
-  seed: int = 0,
-) -> list[float]:
-  """Records episodes of a trained agent; see `record`.
-
-  Args:
-    num_episodes: Number of whole episodes, at least 1. After an interruption,
-      the episodes finished so far are kept.
-    output: Folder of the data set; must be new or empty.
-    explore: Whether to use the behavior policy of training, instead of the
-      evaluation policy.
-    seed: Seed of the environments and the policy.
 
   Raises:
     SettingError: If `num_episodes` is below 1, or the folder is neither new nor
@@ -84,6 +66,7 @@ def record_episodes(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
   directories.check_new(output, 'output')
+  trained = loading.read(run, best, trust)
   experiment = trained.experiment
   policy = policy_lib.TrainedPolicy(trained, explore, seed)
   size = min(_BATCH_SIZE, num_episodes)

@@ -131,7 +131,7 @@ def _policy(version):
 
 
 def _kept(tmp_path):
-  return resuming.load_best(str(tmp_path / 'run'))
+  return resuming.load_checkpoint(str(tmp_path / 'run'), best=True)
 
 
 def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):

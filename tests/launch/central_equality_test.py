@@ -138,9 +138,7 @@ def _act_locally(session, coordinator, connection, source):
     node.close()
 
 
-def _act_centrally(
-  session, coordinator, connection, source, num_connections, device
-):
+def _act_centrally(session, coordinator, connection, source, num_connections):
   context = lone_nodes.make_context('inference/0', coordinator, connection.stop)
   server = inference.InferenceNode(
     context,
@@ -148,7 +146,6 @@ def _act_centrally(
     follow=lambda: _fetch(context, session, source),
     transport=session.make_transport(connection),
     rows=[_PER_ACTOR] * _NUM_ACTORS,
-    device=device,
   )
   coordinator.register('inference/0', server.description)
   thread = threading.Thread(target=server.run)
@@ -225,7 +222,7 @@ def _check_items_are_equal(
       if name == 'local':
         _act_locally(*parts, source)
       else:
-        _act_centrally(*parts, source, num_connections, None)
+        _act_centrally(*parts, source, num_connections)
       found.append(_items(parts[2]))
   local, central = found
   assert len(local) == len(central) > 20

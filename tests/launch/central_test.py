@@ -16,25 +16,6 @@ _SECONDS = 300
 _STEPS = 1_500
 
 
-def _train(
-  tmp_path, launch_type, *arguments, steps=_STEPS, environment='catch'
-):
-  return program.repertory(
-    'train',
-    f'--env={environment}',
-    '--topology=central',
-    f'--lp_launch_type={launch_type}',
-    '--num_actors=2',
-    '--environments_per_actor=2',
-    # XLA takes longer to compile than so few steps.
-    '--config.jit_compile=false',
-    f'--steps={steps}',
-    '--directory=run',
-    *arguments,
-    cwd=tmp_path,
-  )
-
-
 def _nodes(tmp_path):
   return {node['node']: node for node in log_files.nodes(tmp_path / 'run')}
 
@@ -44,18 +25,12 @@ def _inference_rows(tmp_path):
   return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-def _run(tmp_path, agent, environment, topology, **settings):
-  experiment = launch.make_experiment(
-    agent, environment, max_steps=_STEPS, directory=str(tmp_path / 'run'),
-    num_actors=2, environments_per_actor=2, **settings,
-  )  # fmt: skip
-  return launch.run(experiment, topology, display=False)
-
-
 def test_dqn_runs_to_the_end_at_the_stated_ratio(tmp_path):
-  _run(
-    tmp_path, 'dqn', 'catch', central.Central(), config={'jit_compile': False}
-  )
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=_STEPS, directory=str(tmp_path / 'run'),
+    num_actors=2, environments_per_actor=2, config={'jit_compile': False},
+  )  # fmt: skip
+  launch.run(experiment, central.Central(), display=False)
   replay = log_files.rows(tmp_path / 'run', 'replay')[-1]
   learner = log_files.rows(tmp_path / 'run', 'learner')
   actors = log_files.rows(tmp_path / 'run', 'actors')
@@ -89,14 +64,20 @@ def test_who_only_steps_environments_loads_no_tensorflow():
 def test_ctrl_c_saves_and_another_topology_resumes(tmp_path):
   # Without TensorFlow in the processes that only step environments, and with
   # inference in a process and on a device of its own.
-  running = _train(
-    tmp_path,
-    'local_mp',
+  running = program.repertory(
+    'train',
+    '--topology=central',
+    '--lp_launch_type=local_mp',
+    '--num_actors=2',
+    '--environments_per_actor=2',
+    '--config.jit_compile=false',
+    '--directory=run',
     '--agent=impala',
     '--num_inference_servers=1',
     '--inference_devices=CPU:1',
     '--learner_devices=CPU:0,CPU:2',
-    steps=10**6,
+    f'--steps={10**6}',
+    cwd=tmp_path,
   )
   program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
   actor = running.node('actor/0')
@@ -118,27 +99,24 @@ def test_ctrl_c_saves_and_another_topology_resumes(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('settings_of_central', 'settings', 'message'),
+  ('settings', 'message'),
   [
-    ({'inference_devices': ('cpu',)}, {}, "like 'CPU:0' or 'GPU:1', got 'cpu'"),
-    ({'inference_devices': ('GPU:7',)}, {}, 'this machine, got GPU:7; it has'),
-    ({'learner_devices': ('CPU:0', 'CPU:1')}, {}, r'\(jit_compile=False\)'),
-    ({'num_inference_servers': -1}, {}, 'must be at least 0, got -1'),
-    ({'num_inference_servers': 2}, {}, 'num_actors must be at least .* 2'),
+    ({'inference_devices': ('cpu',)}, "like 'CPU:0' or 'GPU:1', got 'cpu'"),
+    ({'inference_devices': ('GPU:7',)}, 'this machine, got GPU:7; it has'),
+    ({'learner_devices': ('CPU:0', 'CPU:1')}, r'\(jit_compile=False\)'),
+    ({'num_inference_servers': -1}, 'must be at least 0, got -1'),
+    ({'num_inference_servers': 2}, 'num_actors must be at least .* 2'),
     (
       {'num_inference_servers': 1, 'inference_devices': ('CPU:0', 'CPU:1')},
-      {},
       'inference_devices must be at most 1, one per inference server',
     ),
-    ({'double_buffering': True}, {}, 'environments_per_actor must be at least'),
+    ({'double_buffering': True}, 'environments_per_actor must be at least'),
   ],
 )
-def test_bad_settings_are_refused(
-  tmp_path, settings_of_central, settings, message
-):
+def test_bad_settings_are_refused(tmp_path, settings, message):
   experiment = launch.make_experiment(
-    'dqn', 'catch', max_steps=1_000, directory=str(tmp_path / 'run'), **settings
+    'dqn', 'catch', max_steps=1_000, directory=str(tmp_path / 'run')
   )
   with pytest.raises(ValueError, match=message):
-    launch.run(experiment, central.Central(**settings_of_central))
+    launch.run(experiment, central.Central(**settings))
   assert not (tmp_path / 'run').exists()

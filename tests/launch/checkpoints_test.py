@@ -155,18 +155,6 @@ class TestWhen:
       run.settle()
       assert run.names()[-1] == name
 
-  @pytest.mark.parametrize(
-    ('field', 'value', 'message'),
-    [
-      ('checkpoints_to_keep', 1.5, 'an integer, got 1.5'),
-      ('checkpoint_errors', 'ignore', "one of warn, raise; got 'ignore'"),
-      ('checkpoint_period_seconds', 0.0, 'positive, got 0'),
-    ],
-  )
-  def test_settings_are_checked(self, tmp_path, field, value, message):
-    with pytest.raises(ValueError, match=f'{field} must be .*{message}'):
-      make_experiment(tmp_path, **{field: value})
-
 
 class TestWhat:
   def test_is_a_consistent_snapshot(self, start, tmp_path):

@@ -68,38 +68,38 @@ def test_in_nodes_of_their_own(tmp_path, data):
   assert 39 <= status.learner_steps <= 42
 
 
-@pytest.mark.parametrize(
-  ('flags', 'message'),
-  [
-    ([], '--demonstrations must name the folders of episodes for'),
-    (['--topology=anakin', '--env=tensor:catch'], '--topology must be another'),
-    (['--reward_model=rnd', '--config.n_step=1'], '--demonstrations must name'),
-  ],
-)
-def test_a_margin_without_demonstrations(tmp_path, capsys, flags, message):
-  directory = tmp_path / 'run'
-  arguments = ['--preset=dqfd', '--env=catch', f'--directory={directory}']
-  assert commands.run(['train', *arguments, *flags]) == 2
-  assert message in capsys.readouterr().err
-  assert not directory.exists()
+_MARGIN = ('--preset=dqfd', '--demonstrations=')
+_SHARE = '--demonstration_fraction=0.25'
 
 
 @pytest.mark.parametrize(
   ('flags', 'message'),
   [
+    (_MARGIN, '--demonstrations must name the folders of episodes for'),
+    (
+      [*_MARGIN, '--topology=anakin', '--env=tensor:catch'],
+      '--topology must be another',
+    ),
+    (
+      [*_MARGIN, '--reward_model=rnd', '--config.n_step=1'],
+      '--demonstrations must name',
+    ),
     ([], '--demonstration_fraction must be above 0'),
     (['--demonstration_fraction=1'], 'must be at least 0 and below 1'),
     (['--demonstration_fraction=0.01'], 'must leave items of both'),
-    (['--demonstrations=nowhere'], '--demonstrations cannot be learned from'),
-    (['--env=memory_chain'], '--demonstrations cannot be learned from'),
-    (['--agent=impala'], "'impala' cannot learn from data"),
-    (['--topology=anakin', '--env=tensor:catch'], '--demonstrations must be'),
-    (['--topology=offline', '--data=DATA'], '--demonstrations must be'),
+    ([_SHARE, '--demonstrations=nowhere'], '--demonstrations cannot be'),
+    ([_SHARE, '--env=memory_chain'], '--demonstrations cannot be learned from'),
+    ([_SHARE, '--agent=impala'], "'impala' cannot learn from data"),
+    (
+      [_SHARE, '--topology=anakin', '--env=tensor:catch'],
+      '--demonstrations must be',
+    ),
+    (
+      [_SHARE, '--topology=offline', '--data=DATA'], '--demonstrations must be'
+    ),
   ],
 )  # fmt: skip
 def test_what_is_typed_wrong(tmp_path, data, capsys, flags, message):
-  if not any('fraction' in flag for flag in flags) and flags:
-    flags = ['--demonstration_fraction=0.25', *flags]
   arguments = [
     'train', '--env=catch', f'--directory={tmp_path / "run"}',
     f'--demonstrations={data}', *(one.replace('DATA', data) for one in flags),

@@ -185,7 +185,6 @@ class TestRefusals:
     ('flags', 'message'),
     [
       ([], '--data must name one or more folders'),
-      (['--data=nowhere'], 'nowhere must be a folder; got nothing'),
       (['--data=DATA,nowhere'], 'nowhere must be a folder; got nothing'),
       (['--data=DATA', '--env=memory_chain'], "must have 'observation' like"),
       (['--data=DATA', '--record=more'], '--record must be left out'),
@@ -274,11 +273,12 @@ class TestRefusals:
       _run(experiment, None, 'single')
     assert not (tmp_path / 'run').exists()
 
-  # Nobody may make folders in /proc, not even the superuser.
-  @pytest.mark.parametrize('record', ['/proc/a', '/proc/a/b'])
-  def test_a_recording_that_cannot_be_written(self, tmp_path, record):
-    experiment = _make_experiment(tmp_path / 'run', record=record, max_steps=99)
-    message = rf'^record must be writable, got {record}: .*/proc'
+  def test_a_recording_that_cannot_be_written(self, tmp_path):
+    # Nobody may make folders in /proc, not even the superuser.
+    experiment = _make_experiment(
+      tmp_path / 'run', record='/proc/a/b', max_steps=99
+    )
+    message = r'^record must be writable, got /proc/a/b: .*/proc'
     with pytest.raises(settings.SettingError, match=message):
       _run(experiment, None, 'single')
     assert not (tmp_path / 'run').exists()

@@ -92,22 +92,6 @@ class TestCounts:
     assert acting == {f'actor/{i}': [i] for i in range(4)}
 
 
-class TestResuming:
-  @pytest.mark.chaos
-  def test_resumes_with_its_replay(self, tmp_path):
-    first = _run(_experiment(tmp_path, max_steps=600)).status
-    checkpoint = resuming.load_checkpoint(str(tmp_path / 'run'))
-    assert checkpoint.state['transport'] == 'local'
-    second = _run(_experiment(tmp_path, max_steps=1_200)).status
-    assert second.message == 'resumed from checkpoint 00000001'
-    assert 1_200 <= second.steps <= 1_203
-    inserts = second.tables[0].inserts
-    # Of each run, the open transitions are missing.
-    assert second.steps - 2 * 4 * 3 <= inserts <= second.steps
-    assert (inserts - 200) * 16 - 32 < 32 * second.learner_steps
-    assert second.tables[0].size == inserts > first.tables[0].size
-
-
 class TestFailures:
   def test_learner_that_cannot_be_made_is_named(self, tmp_path):
     class Failing(dqn.DQNBuilder):

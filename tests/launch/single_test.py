@@ -84,7 +84,7 @@ class _WithRemover(dqn.DQNBuilder):
     return super().experience(*arguments).with_table(remover='min_heap')
 
 
-class TestRoad:
+class TestTransport:
   def transport(self, experiment, **chosen):
     topology = single.Single(**chosen)
     topology.check(experiment)
@@ -127,16 +127,6 @@ class TestRoad:
     with pytest.raises(settings_lib.SettingError) as refusal:
       launch.run(experiment, single.Single(replay_server=True), display=False)
     assert refusal.value.setting == 'replay_server'
-
-  @pytest.mark.chaos
-  def test_resumes_from_tables_of_a_server(self, tmp_path):
-    with_server = single.Single(replay_server=True)
-    launch.run(_experiment(tmp_path, max_steps=300), with_server, display=False)
-    status = launch.run(_experiment(tmp_path), display=False).status
-    assert status.message == 'resumed from checkpoint 00000001'
-    # Episodes that were open at the stop lack their last items.
-    assert status.tables[0].size > 990
-    assert self.transport(_experiment(tmp_path)) == 'reverb'
 
 
 def test_what_is_no_experiment_is_refused():

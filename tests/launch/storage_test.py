@@ -98,7 +98,9 @@ class TestAnotherHost:
     second = storage_runs.run(tmp_path / 'b', stored, 2_010, **settings)
     assert second.best is not None
     # It counts on another host, too, until there is a better one.
-    kept = resuming.load_best(str(tmp_path / 'b')).state['evaluation']
+    kept = resuming.load_checkpoint(str(tmp_path / 'b'), best=True).state[
+      'evaluation'
+    ]
     assert kept['episode_return'] >= (first.status.best_return or 0.0)
     returns = launch.evaluate(
       storage_runs.experiment(tmp_path / 'b', stored), 2, best=True
@@ -109,7 +111,9 @@ class TestAnotherHost:
   @pytest.mark.parametrize('difference', [-0.5, 0.0])
   def test_the_better_policy_of_both_counts(self, trained, difference):
     directory = trained / 'a'
-    stored = resuming.load_best(str(directory)).state['evaluation']
+    stored = resuming.load_checkpoint(str(directory), best=True).state[
+      'evaluation'
+    ]
     shutil.rmtree(directory / 'best')
     mine = {'episode_return': stored['episode_return'] + difference, 'steps': 7}
     state = resuming.load_checkpoint(str(directory)).state
@@ -117,7 +121,9 @@ class TestAnotherHost:
       {}, {**state, 'evaluation': mine}
     )
     with storage_runs.opened(storage_runs.experiment(directory, trained / 'S')):
-      found = resuming.load_best(str(directory)).state['evaluation']
+      found = resuming.load_checkpoint(str(directory), best=True).state[
+        'evaluation'
+      ]
     assert found == (stored if difference < 0 else mine)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from repertory.components import checkpoints, loggers
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import uploads
+from repertory.launch.opening import remote_storage
 from support.launch import storage_fixture, storage_runs
 
 _quickly = storage_runs.quickly
@@ -49,7 +49,7 @@ class TestUploads:
     take = (lambda status: None) if shown is None else shown.append
     with (
       storage_runs.opened(experiment) as (stored, session),
-      uploads.Uploads(stored, session, take) as storing,
+      remote_storage.Uploads(stored, session, take) as storing,
     ):
       yield storing
 

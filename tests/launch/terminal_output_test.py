@@ -24,7 +24,9 @@ def test_line_takes_its_place():
     terminal.saying('trying'),
   ):
     terminal.print_line('this stays')
-  assert stream.getvalue() == 'trying ...\r\x1b[Kthis stays\n\r\x1b[K'
+  assert (
+    stream.getvalue() == 'trying ...\r\x1b[Krepertory: this stays\n\r\x1b[K'
+  )
 
 
 @pytest.mark.parametrize('is_terminal', [True, False])
@@ -34,7 +36,7 @@ def test_nothing_is_said_where_it_would_stay(monkeypatch, is_terminal):
   stream = _Terminal() if is_terminal else io.StringIO()
   with contextlib.redirect_stderr(stream), terminal.saying('importing'):
     terminal.print_line('this stays')
-  assert stream.getvalue() == 'this stays\n'
+  assert stream.getvalue() == 'repertory: this stays\n'
 
 
 class _Gone(_Terminal):

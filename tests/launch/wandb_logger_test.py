@@ -10,7 +10,6 @@ import pytest
 
 from repertory.components.config import settings
 from repertory.launch.experiments import callbacks
-from repertory.launch.experiments.callbacks import wandb_logger
 from support.launch import log_files
 from support.system import program
 
@@ -22,7 +21,6 @@ import math, pathlib
 from repertory import launch
 from repertory.components import loggers
 from repertory.launch.experiments import callbacks
-from repertory.launch.experiments.callbacks import wandb_logger
 
 def play(name, is_resumed, rows, outcome=callbacks.DONE):
   pathlib.Path(name, 'logs').mkdir(parents=True, exist_ok=True)
@@ -143,9 +141,9 @@ def test_invalid_ids_are_not_resumed(tmp_path, garbage):
   # Else W&B would refuse it at every start from then on.
   path = tmp_path / 'wandb_run_id'
   path.write_bytes(garbage)
-  assert wandb_logger._resume_arguments(str(path), True) == {}
+  assert callbacks._resume_arguments(str(path), True) == {}
   path.write_text('abc')
-  found = wandb_logger._resume_arguments(str(path), True)
+  found = callbacks._resume_arguments(str(path), True)
   assert found == {'id': 'abc', 'resume': 'allow'}
 
 

@@ -1,12 +1,11 @@
-"""Tests of whether XLA compiles a run, which the length of the run decides."""
-
-import json
+"""Tests of whether XLA compiles a run, and whether NumPy acts."""
 
 import pytest
 import tensorflow as tf
 
 from repertory import launch
 from repertory.launch.opening import resuming
+from support.launch import log_files
 
 
 def _decide(directory, max_steps, *, agent='dqn', config=(), **settings):
@@ -59,21 +58,26 @@ def test_deterministic_runs_do_not_depend_on_their_length(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('topology', 'expected'),
+  ('topology', 'settings', 'is_compiled', 'acts_by'),
   [
-    ('single', False),
-    pytest.param('anakin', True, marks=pytest.mark.chaos),
+    ('single', {}, False, ['NumPy']),
+    # By NumPy it would not be to the last bit what others are.
+    ('single', {'deterministic': True}, True, ['TensorFlow']),
+    pytest.param('anakin', {}, True, [], marks=pytest.mark.chaos),
+    # Other threads would wait for NumPy.
+    pytest.param(
+      'distributed', {}, False, ['TensorFlow'], marks=pytest.mark.chaos
+    ),
   ],
 )
-def test_is_told_in_the_log(tmp_path, topology, expected):
+def test_is_logged(tmp_path, topology, settings, is_compiled, acts_by):
   experiment = launch.make_experiment(
     'dqn', 'tensor:catch', max_steps=300, directory=str(tmp_path),
-    evaluation_episodes=0,
+    evaluation_episodes=0, config={'hidden_sizes': (8,)}, **settings,
   )  # fmt: skip
   launch.run(experiment, topology, display=False)
-  lines = (tmp_path / 'logs' / 'nodes.jsonl').read_text().splitlines()
-  (learner,) = [
-    row for row in map(json.loads, lines) if row['node'] == 'learner'
-  ]
-  assert learner['jit_compile'] is expected
+  rows = log_files.nodes(tmp_path)
+  (learner,) = [row for row in rows if row['node'] == 'learner']
+  assert learner['jit_compile'] is is_compiled
   assert learner['updates_to_come'] == 50
+  assert [row['acts_by'] for row in rows if 'acts_by' in row] == acts_by

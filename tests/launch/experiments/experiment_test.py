@@ -1,7 +1,9 @@
 """Tests of `launch/experiments/experiment.py`."""
 
 import dataclasses
+import pathlib
 
+import numpy as np
 import pytest
 
 from repertory import launch
@@ -31,19 +33,6 @@ class TestEnvironmentsPerActor:
     names = {field.name for field in dataclasses.fields(config_class)}
     assert 'default_environments_per_actor' not in names
 
-  @pytest.mark.parametrize(
-    ('value', 'message'),
-    [
-      (0, 'at least 1, got 0'),
-      ('8', "an integer or None, got '8'"),
-    ],
-  )
-  def test_what_is_wrong_is_named(self, value, message):
-    with pytest.raises(
-      SettingError, match=f'environments_per_actor must be {message}'
-    ):
-      _make('impala', environments_per_actor=value)
-
   def test_a_checkpoint_knows_how_many_there_were(self):
     experiment = _make('impala', num_actors=2, environments_per_actor=4)
     experience = preflight.describe_experience(
@@ -54,3 +43,25 @@ class TestEnvironmentsPerActor:
     same = naming.from_identity(identity, 'unused')
     assert same.num_environments == experiment.num_environments
     assert same.builder.config == experiment.builder.config
+
+
+@pytest.mark.parametrize(
+  ('name', 'value', 'message'),
+  [
+    ('environments_per_actor', 0, 'at least 1, got 0'),
+    ('environments_per_actor', '8', "an integer or None, got '8'"),
+    ('checkpoints_to_keep', 1.5, 'an integer, got 1.5'),
+    ('checkpoint_errors', 'ignore', "one of warn, raise, got 'ignore'"),
+    ('checkpoint_period_seconds', 0.0, 'positive, got 0'),
+    ('storage', '', 'a path or URL, or left out'),
+    ('demonstrations', 'a', 'folders, a list'),
+  ],
+)
+def test_wrong_fields_are_named(name, value, message):
+  with pytest.raises(SettingError, match=f'{name} must be {message}'):
+    _make(**{name: value})
+
+
+def test_fields_are_plain_values():
+  experiment = _make(seed=np.int64(3), directory=pathlib.Path('a'))
+  assert (type(experiment.seed), experiment.directory) == (int, 'a')

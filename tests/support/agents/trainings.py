@@ -24,14 +24,20 @@ def train(
   steps,
   topology=TOPOLOGIES[0],
   seed,
-  environments=1,
+  environments: int | None = 1,
   episodes=100,
   evaluations=1,
-  deadline_seconds=900,
+  deadline_seconds: float = 900,
 ):
-  """Trains an agent in a child process; returns its last evaluation."""
+  """Trains an agent in a child process; returns its last evaluation.
+
+  `environments` is None for the agent's default, of one actor.
+  """
   name, *launch_type = topology
-  actors = 1 if name == 'single' or environments == 1 else 2
+  actors = 1 if name in ('single', 'anakin') or environments == 1 else 2
+  per_actor = []
+  if environments is not None:
+    per_actor = [f'--environments_per_actor={environments // actors}']
   ended = program.repertory(
     'train',
     f'--agent={agent}',
@@ -41,7 +47,7 @@ def train(
     f'--topology={name}',
     *(f'--lp_launch_type={value}' for value in launch_type),
     f'--num_actors={actors}',
-    f'--environments_per_actor={environments // actors}',
+    *per_actor,
     f'--seed={seed}',
     f'--evaluation_episodes={episodes}',
     f'--evaluation_period={steps // evaluations}',

@@ -7,7 +7,7 @@ import pytest
 from repertory import launch
 from repertory.components import checkpoints
 from repertory.components.checkpoints import storage_lock
-from repertory.launch.opening import resuming, uploads
+from repertory.launch.opening import remote_storage, resuming
 from support.launch import log_files, storage_fixture
 
 # XLA would take most of the time.
@@ -60,4 +60,4 @@ def quickly(monkeypatch):
   """Lets runs look often; a module of tests takes it over by its name."""
   monkeypatch.setattr(storage_lock, '_HEARTBEAT_SECONDS', 0.1)
   monkeypatch.setattr(storage_lock, '_WATCH_SECONDS', 0.5)
-  monkeypatch.setattr(uploads, '_LOOK_SECONDS', 0.05)
+  monkeypatch.setattr(remote_storage, '_LOOK_SECONDS', 0.05)

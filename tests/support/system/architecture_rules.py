@@ -74,7 +74,7 @@ _FENCES = {
   'h5py': ('components/offline/minari.py',),
   'matplotlib': ('launch/results/drawing.py',),
   'jinja2': ('launch/results/report.py',),
-  'wandb': ('launch/experiments/callbacks/wandb_logger.py',),
+  'wandb': ('launch/experiments/callbacks.py',),
   'optuna': ('launch/sweeps/study.py',),
   'fsspec': ('components/checkpoints/storage_folder.py',),
   'imageio_ffmpeg': ('launch/nodes/videos.py',),

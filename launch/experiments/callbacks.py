@@ -1,0 +1,494 @@
+"""Callbacks of runs: their events, loggers and early stopping."""
+
+import abc
+import dataclasses
+import importlib.util
+import math
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import cloudpickle
+import numpy as np
+
+from repertory.components.actors import episode_metrics
+from repertory.components.config import settings as settings_lib
+
+if TYPE_CHECKING:
+  from repertory.components import loggers
+
+# Outcomes of a run, see `EndEvent`.
+DONE = 'done'
+STOPPED_EARLY = 'stopped early'
+INTERRUPTED = 'interrupted'
+FAILED = 'failed'
+
+
+@dataclasses.dataclass(frozen=True)
+class RunEvent:
+  """Start of a run, new or resumed.
+
+  Attributes:
+    title: Title of the run, as displayed.
+    directory: The experiment's directory, which has `logs/` and `checkpoints/`.
+    settings: All settings of the run, as plain values by name: the fields of
+      the experiment, except for its storage, which may contain a password; the
+      agent's as `config.<name>`; `topology` and `topology_settings`; and, if
+      the topology has several nodes, `launch_type` and `launch_settings`.
+    steps: Environment steps before this start.
+    learner_steps: Learner steps before this start.
+    episodes: Training episodes before this start.
+    elapsed_seconds: Run time before this start.
+    is_resumed: Whether the run resumes from a checkpoint.
+    num_restarts: Restarts of nodes in this run, before this start.
+  """
+
+  title: str
+  directory: str
+  settings: Mapping[str, Any]
+  steps: int = 0
+  learner_steps: int = 0
+  episodes: int = 0
+  elapsed_seconds: float = 0.0
+  is_resumed: bool = False
+  num_restarts: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class EpisodesEvent:
+  """Training episodes that ended since the last report.
+
+  Attributes:
+    returns: Sums of rewards, undiscounted. [K]
+    lengths: Steps of each. [K]
+    num_episodes: Episodes of the run so far, including these.
+    steps: Environment steps of the run at the last of them.
+    learner_steps: Learner steps, likewise.
+    elapsed_seconds: Run time, likewise.
+    metrics: Entries of the environments' info in the last step of each episode,
+      by the keys in the experiment's `info`. [K] each.
+  """
+
+  returns: np.ndarray
+  lengths: np.ndarray
+  num_episodes: int
+  steps: int
+  learner_steps: int
+  elapsed_seconds: float
+  metrics: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+
+  @classmethod
+  def join(cls, bundles: 'Sequence[EpisodesEvent]') -> 'EpisodesEvent':
+    """Concatenates several reports."""
+    if len(bundles) == 1:
+      return bundles[0]
+    return dataclasses.replace(
+      bundles[-1],
+      returns=np.concatenate([one.returns for one in bundles]),
+      lengths=np.concatenate([one.lengths for one in bundles]),
+      metrics={
+        name: np.concatenate([one.metrics[name] for one in bundles])
+        for name in bundles[-1].metrics
+      },
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationEvent:
+  """An evaluation that has ended.
+
+  Attributes:
+    returns: Sums of the rewards of its episodes, undiscounted. [K]
+    lengths: Steps of each. [K]
+    metrics: The experiment's `evaluation_metrics` of each, by name. [K] each.
+    is_best: Whether its mean return is the highest so far.
+    steps: Environment steps of training when it ended.
+    learner_steps: Learner steps, likewise.
+    elapsed_seconds: Run time, likewise.
+  """
+
+  returns: np.ndarray
+  lengths: np.ndarray
+  metrics: Mapping[str, np.ndarray]
+  is_best: bool
+  steps: int
+  learner_steps: int
+  elapsed_seconds: float
+
+  @property
+  def mean_return(self) -> float:
+    return float(self.returns.mean())
+
+
+@dataclasses.dataclass(frozen=True)
+class EndEvent:
+  """End of a run.
+
+  Attributes:
+    outcome: 'done', 'stopped early', 'interrupted' or 'failed'.
+    reason: Reason for the stop or failure; '' if the outcome is 'done'.
+    status: The last status.
+  """
+
+  outcome: str
+  reason: str
+  status: 'loggers.Status'
+
+
+class Callback:
+  """Callback for events of a run; override the methods of interest.
+
+  Calls are sequential, in one thread for all callbacks and loggers of the run,
+  in the coordinator's process; `on_start` comes first and `on_end` last. The
+  run does not wait for them. During a call, episodes are merged and other
+  events are queued. If one waits for `timeout_seconds`, the run ends with an
+  error, as it does if a callback raises.
+  """
+
+  def on_start(self, run: RunEvent) -> None:
+    """Called at the start of a run, also if it resumes from a checkpoint."""
+
+  def on_episodes(self, episodes: EpisodesEvent) -> None:
+    """Called with all training episodes that ended since the last call.
+
+    Actors report episodes four times a second.
+    """
+
+  def on_learner_row(self, row: Mapping[str, Any]) -> None:
+    """Called about once a second, with each row of `logs/learner.csv`."""
+
+  def on_evaluation(self, evaluation: EvaluationEvent) -> None:
+    """Called after each evaluation."""
+
+  def on_end(self, end: EndEvent) -> None:
+    """Called at the end, after the last checkpoint; also after a failure."""
+
+
+class RowLogger(abc.ABC):
+  """Logger of all log rows of a run.
+
+  Calls are sequential, in the same thread as callbacks. Its errors do not end
+  the run: exceptions are reported as warnings. If `start` raises, the logger is
+  not called again. If rows wait for `timeout_seconds`, the run ends.
+  """
+
+  def start(self, run: RunEvent) -> None:  # noqa: B027
+    """Starts logging, or resumes if `run.is_resumed`."""
+
+  @abc.abstractmethod
+  def write(self, label: str, row: Mapping[str, Any]) -> None:
+    """Logs a row.
+
+    Args:
+      label: 'actors', 'learner', 'replay', 'evaluator' or 'inference'.
+      row: Plain values by column; see the operations page of the docs.
+    """
+
+  def close(self, end: EndEvent) -> None:  # noqa: B027
+    """Flushes buffered rows and closes."""
+
+
+class PerLabel(RowLogger):
+  """Row logger with a logger per label, as those of `components.loggers`."""
+
+  def __init__(self, make: 'Callable[[str], loggers.Logger]'):
+    """Makes no loggers yet.
+
+    Args:
+      make: Factory from a label to a logger with Acme's interface. Called with
+        the first row of the label, in the coordinator's process.
+    """
+    self._make = make
+    self._loggers: dict[str, Any] = {}
+
+  def write(self, label: str, row: Mapping[str, Any]) -> None:
+    """Passes a row to the logger of its label."""
+    if label not in self._loggers:
+      self._loggers[label] = self._make(label)
+    self._loggers[label].write(row)
+
+  def close(self, end: EndEvent) -> None:
+    """Closes all loggers."""
+    del end
+    for logger in self._loggers.values():
+      logger.close()
+
+
+@dataclasses.dataclass(frozen=True)
+class StopAtReturn:
+  """Stops a run once an evaluation reaches a mean return.
+
+  Attributes:
+    stop_at_return: The threshold, inclusive.
+  """
+
+  stop_at_return: float
+
+  def __post_init__(self):
+    if not math.isfinite(self.stop_at_return):
+      raise settings_lib.SettingError(
+        'stop_at_return', f'must be a finite number; got {self.stop_at_return}.'
+      )
+
+  def __call__(self, status: 'loggers.Status') -> str:
+    """Returns the reason to stop; '' to continue."""
+    found = status.evaluation_return
+    if found is None or found < self.stop_at_return:
+      return ''
+    return (
+      f'after {status.evaluation_steps} steps an evaluation had a mean return '
+      f'of {found:.4g}, and {self.stop_at_return:g} is enough'
+    )
+
+
+# File in the log folder with the id of the W&B run, for resuming it.
+_WANDB_ID_FILE = 'wandb_run_id'
+# Ids that W&B accepts; U+FFFD replaces bytes that are not UTF-8.
+_WANDB_ID = re.compile(r'[^\x00-\x20/\\#?%:\x7f\ufffd]{1,128}')
+
+# Columns of all rows; the first is the x-axis.
+_POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
+
+
+class WandB(RowLogger):
+  """Logs rows to Weights & Biases, online or offline.
+
+  Metrics are named `<label>/<column>`, such as 'actors/episode_return', and
+  plotted over environment steps. The settings of the experiment are the config.
+  A resumed run resumes its W&B run.
+  """
+
+  def __init__(self, project: str, **settings: Any):
+    """Checks that the package `wandb` (an extra) is installed.
+
+    Args:
+      project: Name of the W&B project.
+      **settings: Further arguments of `wandb.init`, such as `name`, `entity`,
+        `tags`, or `mode='offline'`, which needs neither network nor account.
+
+    Raises:
+      SettingError: If the package is missing.
+    """
+    if not project:
+      raise settings_lib.SettingError(
+        'project', f'must be the name of a project; got {project!r}.'
+      )
+    if importlib.util.find_spec('wandb') is None:
+      raise settings_lib.SettingError(
+        'project',
+        "needs the package wandb: pip install 'repertory[wandb]'.",
+      )
+    self._project = project
+    self._settings = settings
+    self._run: Any = None
+    self._prefixes: set[str] = set()
+
+  def start(self, run: RunEvent) -> None:
+    """Starts a W&B run, or resumes that of `run.directory`."""
+    import wandb  # noqa: PLC0415 An extra that is slow to import.
+
+    folder = os.path.join(run.directory, 'logs')
+    path = os.path.join(folder, _WANDB_ID_FILE)
+    defaults = {
+      'dir': folder,
+      'config': dict(run.settings),
+      'name': run.title,
+      # The terminal is used by the display.
+      'settings': wandb.Settings(console='off', silent=True),
+      **_resume_arguments(path, run.is_resumed),
+    }
+    self._prefixes.clear()
+    self._run = wandb.init(
+      project=self._project, **{**defaults, **self._settings}
+    )
+    with open(path, 'w') as file:
+      file.write(self._run.id)
+
+  def write(self, label: str, row: Mapping[str, Any]) -> None:
+    """Logs the numbers of a row."""
+    prefix = row.get('node', label)
+    if prefix not in self._prefixes:
+      self._prefixes.add(prefix)
+      self._run.define_metric(f'{prefix}/*', step_metric=_POSITION[0])
+    self._run.log(
+      {
+        name if name in _POSITION else f'{prefix}/{name}': value
+        for name, value in row.items()
+        if isinstance(value, (int, float))
+      }
+    )
+
+  def close(self, end: EndEvent) -> None:
+    """Ends the W&B run, as failed if the run failed."""
+    if self._run is not None:
+      self._run.finish(exit_code=int(end.outcome == FAILED))
+
+
+def _resume_arguments(path: str, is_resumed: bool) -> dict[str, str]:
+  """Returns the arguments of `wandb.init` that resume a run, if any."""
+  if not is_resumed or not os.path.exists(path):
+    return {}
+  with open(path, encoding='utf-8', errors='replace') as file:
+    found = file.read().strip()
+  # A kill, or a full disk, may have left it empty or damaged. W&B would refuse
+  # such an id at every start; without one, a new run begins.
+  return {'id': found, 'resume': 'allow'} if _WANDB_ID.fullmatch(found) else {}
+
+
+class CallbackList:
+  """All callbacks of a run.
+
+  After unpickling, they stay bytes until first use, so that nodes other than
+  the coordinator need not import their modules.
+  """
+
+  def __init__(
+    self,
+    callbacks: Sequence[Callback] = (),
+    loggers: Sequence[RowLogger] = (),
+    stop_when: Callable[[Any], bool | str] | None = None,
+  ):
+    """Checks and keeps the callbacks; arguments are as in `launch.Experiment`.
+
+    Raises:
+      SettingError: If they have the wrong type or unknown methods.
+    """
+    _check_kind('callbacks', callbacks, Callback)
+    _check_kind('loggers', loggers, RowLogger)
+    for index, one in enumerate(callbacks):
+      _check_names(f'callbacks[{index}]', type(one))
+    if not (stop_when is None or callable(stop_when)):
+      raise settings_lib.SettingError(
+        'stop_when',
+        f'must be a function of the status, or None; got {stop_when!r}.',
+      )
+    self._parts: dict[str, Any] | None = {
+      'callbacks': tuple(callbacks),
+      'loggers': tuple(loggers),
+      'stop_when': stop_when,
+    }
+    self._packed = b''
+
+  @property
+  def callbacks(self) -> Sequence[Callback]:
+    return self._unpack()['callbacks']
+
+  @property
+  def loggers(self) -> Sequence[RowLogger]:
+    return self._unpack()['loggers']
+
+  @property
+  def stop_when(self) -> Callable[[Any], bool | str] | None:
+    return self._unpack()['stop_when']
+
+  def check_can_travel(self, launch_type: str) -> None:
+    """Raises SettingError if one cannot be pickled, as a launcher must."""
+    named = [('stop_when', 'stop_when', self.stop_when)]
+    for setting in ('callbacks', 'loggers'):
+      for index, one in enumerate(self._unpack()[setting]):
+        named.append((setting, f'{setting}[{index}]', one))
+    for setting, name, one in named:
+      try:
+        cloudpickle.dumps(one)
+      except Exception as error:
+        raise settings_lib.SettingError(
+          setting,
+          f'must be picklable with launch type {launch_type!r}, which runs '
+          f'callbacks in a separate process; got {name}, a '
+          f'{type(one).__name__}, which raises {type(error).__name__}: '
+          f'{error}. Open files and connections when the run starts.',
+        ) from error
+
+  def __getstate__(self) -> dict[str, Any]:
+    packed = self._packed or cloudpickle.dumps(self._parts)
+    return {'_parts': None, '_packed': packed}
+
+  def _unpack(self) -> dict[str, Any]:
+    parts = self._parts
+    if parts is None:
+      parts = self._parts = cloudpickle.loads(self._packed)
+    return parts
+
+
+def _check_kind(setting: str, found: Any, kind: type) -> None:
+  """Checks that callbacks are a sequence of objects of one class."""
+  if not isinstance(found, (list, tuple)):
+    raise settings_lib.SettingError(
+      setting,
+      f'must be a list of `launch.{kind.__name__}` objects; got {found!r}.',
+    )
+  for index, one in enumerate(found):
+    if isinstance(one, kind):
+      continue
+    is_class = isinstance(one, type) and issubclass(one, kind)
+    hint = f' Write {one.__name__}().' if is_class else ''
+    raise settings_lib.SettingError(
+      setting,
+      f'must be objects of subclasses of `launch.{kind.__name__}`; '
+      f'got {one!r} at index {index}.{hint}',
+    )
+
+
+def _check_names(name: str, kind: type) -> None:
+  """Checks that a callback has no unknown callback methods."""
+  known = [one for one in vars(Callback) if one.startswith('on_')]
+  for method in dir(kind):
+    if method.startswith('on_') and method not in known:
+      raise settings_lib.SettingError(
+        'callbacks',
+        f'must have no unknown methods on_*; {name} of class '
+        f'{kind.__name__} has {method}.'
+        + settings_lib.did_you_mean(method, known),
+      )
+
+
+def check(experiment: Any) -> None:
+  """Checks an experiment's callbacks and evaluation settings_lib.
+
+  Args:
+    experiment: A `launch.Experiment`.
+
+  Raises:
+    SettingError: If a field is invalid; names the field.
+  """
+  CallbackList(experiment.callbacks, experiment.loggers, experiment.stop_when)
+  factory = experiment.evaluation_environment_factory
+  if not (factory is None or callable(factory)):
+    raise settings_lib.SettingError(
+      'evaluation_environment_factory',
+      f'must map a seed to an environment, or be None; got {factory!r}.',
+    )
+  episode_metrics.check(experiment.evaluation_metrics)
+  episode_metrics.check_info(experiment.info, experiment.evaluation_metrics)
+  if experiment.evaluation_episodes:
+    return
+  for setting, is_given in (
+    ('evaluation_environment_factory', factory is not None),
+    ('evaluation_metrics', bool(experiment.evaluation_metrics)),
+    (
+      'stop_at_return',
+      isinstance(experiment.stop_when, StopAtReturn),
+    ),
+  ):
+    if is_given:
+      raise settings_lib.SettingError(
+        setting,
+        'must be left out if there are no evaluations: evaluation_episodes is '
+        '0.',
+      )
+
+
+NONE = CallbackList()
+
+
+def take(experiment: Any) -> tuple[Any, CallbackList]:
+  """Splits a `launch.Experiment` into itself without callbacks, and these.
+
+  Only the coordinator needs the callbacks.
+  """
+  callback_list = CallbackList(
+    experiment.callbacks, experiment.loggers, experiment.stop_when
+  )
+  nothing = {'callbacks': (), 'loggers': (), 'stop_when': None}
+  return dataclasses.replace(experiment, **nothing), callback_list
