@@ -5,9 +5,7 @@ Each has its own process, as in `distributed`.
 
 import contextlib
 import os
-import pickle
 import subprocess
-import sys
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -108,24 +106,14 @@ def make_coordinator_client(
 def _start(
   launch_spec: node_process.NodeLaunchSpec, port: int, log: str
 ) -> subprocess.Popen:
-  variables = {
-    **os.environ,
-    'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
-    child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
-    child_processes.RUN_VARIABLE: uuid.uuid4().hex,
-  }
-  with open(log, 'wb') as file:
-    process: Any = subprocess.Popen(
-      child_processes.node_command(launch_spec.plan.name),
-      env=variables,
-      stdin=subprocess.PIPE,
-      stdout=file,
-      stderr=file,
+  with open(log, 'ab') as file:
+    return child_processes.start_node(
+      launch_spec.plan.name,
+      (port, network_interfaces.LOOPBACK, 0),
+      cloudpickle.dumps(launch_spec),
+      file,
+      uuid.uuid4().hex,
     )
-  with process.stdin as pipe:
-    pipe.write(pickle.dumps((port, network_interfaces.LOOPBACK)))
-    pipe.write(cloudpickle.dumps(launch_spec))
-  return process
 
 
 def _end(process: subprocess.Popen) -> None:

@@ -73,7 +73,7 @@ _GYMNASIUM_AND_FRIENDS = (
   'pygame',
 )
 _FENCES = {
-  'launchpad': ('launch/launchers/launchpad.py',),
+  'launchpad': (),
   'courier': ('launch/launchers/courier_servers.py',),
   'grpc': ('launch/launchers/grpc_servers.py',),
   'ray': (
