@@ -10,7 +10,6 @@ import re
 import shlex
 from unittest import mock
 
-import numpy as np
 import pytest
 
 from repertory import launch
@@ -18,7 +17,6 @@ from repertory.agents.interface import registry as agents_registry
 from repertory.components import loggers
 from repertory.components.actors import environment_loop
 from repertory.components.checkpoints import checkpointing
-from repertory.environments.registry import registry as environments_registry
 from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
@@ -281,26 +279,6 @@ class TestDocs:
     for name in names:
       assert pkgutil.resolve_name(f'repertory.{name}') is not None
 
-  def test_own_environment_keeps_its_specs(self, write_module):
-    write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
-    for name, end in (
-      ('my_module:Walk', 0),
-      ('my_module:Walk?length=199&step_cost=0.02', 1),
-      ('my_module:make_pendulum?gravity=9.8', 1),
-    ):
-      environment = environments_registry.make(name, seed=1)
-      spec = environment.observation_spec()
-      assert spec.dtype == np.float32
-      action = np.zeros_like(environment.action_spec().generate_value())
-      timestep = environment.step(action)
-      assert timestep.first()
-      while not timestep.last():
-        spec.validate(timestep.observation)
-        timestep = environment.step(action)
-      assert timestep.discount == end
-      assert environment.step(action).first()
-      environment.close()
-
   def test_rooms_of_launch_are_those_of_the_rules(self):
     rows = _table('docs/architecture.md', '## Layers')
     shown = [(int(rank), rooms.strip('`')) for rank, rooms, *_ in rows]
@@ -366,27 +344,3 @@ class TestDocs:
     assert code == 2
     assert _words(complaint) == _words(expected)
     assert not os.path.exists(directory)
-
-  @pytest.mark.parametrize('name', [a.name for a in agents_registry.agents()])
-  def test_agents_have_one_order(self, name, tables):
-    page = _read(f'docs/agents/{name}.md')
-    titles = re.findall('(?m)^## (.*)', page)
-    expected = [
-      'Support',
-      'Example',
-      'Results',
-      'Speed',
-      'Stability',
-      'Settings',
-    ]
-    first = titles[: titles.index('Settings') + 1]
-    assert first == [title for title in expected if title in titles]
-    assert {'Support', 'Example', 'Equations', 'Sources'} <= {*titles}
-    assert f'```{{settings}} {name}\n' in page
-    assert len(tables.settings(name)) > 2
-
-  def test_reward_models_have_tables(self, tables):
-    page = _read('docs/agents/reward_models.md')
-    for name in ('rnd', 'sqil', 'gail'):
-      assert f'```{{settings}} {name}\n' in page
-      assert len(tables.settings(name)) > 2

@@ -34,18 +34,6 @@ def test_listens_at_the_addresses_of_the_interface_alone(client, port):
   assert {ip.removeprefix('::ffff:') for ip in listening} == expected
 
 
-@pytest.mark.parametrize('address', ['127.0.0.1', '[::1]'])
-def test_is_reached_over_either_protocol(library, client, port, address):
-  if address.strip('[]') not in network_interfaces.addresses_to_bind(
-    network_interfaces.LOOPBACK
-  ):
-    pytest.skip(f'This machine has no {address}.')
-  direct = library.make_client(
-    f'{address}:{port}', called.SECONDS, called.TOKEN
-  )
-  assert direct.double(1) == client.double(1)
-
-
 def test_proxies_are_passed_by(library, client, port, monkeypatch):
   monkeypatch.setenv('http_proxy', 'http://127.0.0.1:1')
   monkeypatch.delenv('no_proxy', raising=False)

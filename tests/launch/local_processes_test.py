@@ -95,22 +95,6 @@ def _kill(process: subprocess.Popen) -> None:
   process.wait(30)
 
 
-def test_killed_service_is_found_among_all_that_ended(run):
-  service = 'inference_0'
-  nodes = {'actor_0': run.start(_SLEEP), service: run.start(_SLEEP)}
-  workers = run.workers(**nodes)
-  assert workers.find_killed_service() is None
-  # Nobody needs an actor, so its end explains no other.
-  _kill(nodes['actor_0'])
-  assert workers.find_ended() == ['actor/0']
-  assert workers.find_killed_service() is None
-  _kill(nodes[service])
-  name = service.replace('_', '/')
-  assert workers.find_ended() == [name, 'actor/0']
-  assert workers.find_killed_service() == name
-  assert workers.failure_of(name).cause == 'Its process ended with signal 9.'
-
-
 def _start_as_node(monkeypatch, code):
   """Replaces the program of processes of nodes."""
   command = (sys.executable, '-c', code)
