@@ -24,7 +24,6 @@ import figures
 import psutil
 import rich.console
 import rich.table
-import training_speed
 from absl import app, flags
 
 _ACTORS = flags.DEFINE_list('actors', '2,4,8', 'Numbers of actors.')
@@ -105,7 +104,7 @@ def _watch(run: subprocess.Popen, directory: str) -> list[dict[str, float]]:
     if time.monotonic() > deadline:
       raise RuntimeError(f'Waited {_RUN_SECONDS} seconds for a run to end.')
     time.sleep(_LOOK_SECONDS)
-    rows = training_speed.read_rows(directory)
+    rows = figures.read_rows(directory)
     if len(rows) > len(seen):
       cpu_seconds = _processor_seconds(run.pid)
       seen += [{**row, 'cpu_seconds': cpu_seconds} for row in rows[len(seen) :]]

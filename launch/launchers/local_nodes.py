@@ -32,7 +32,7 @@ from repertory.launch.platform import (
 )
 
 
-class _Placed(NamedTuple):
+class Placed(NamedTuple):
   """A node's launch spec, and the reserved port of its server, if any."""
 
   launch_spec: node_process.NodeLaunchSpec
@@ -49,7 +49,7 @@ def launch_threads(
 ) -> Iterator[launcher.Workers]:
   """Launches nodes in threads of this process; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  with node_runner.shared_interpreter(), _placed(program) as nodes:
+  with node_runner.shared_interpreter(), placed(program) as nodes:
     workers = ThreadWorkers(program, nodes)
     try:
       for name in program.names:
@@ -65,7 +65,7 @@ class ThreadWorkers(launcher.Workers):
   """Workers in threads of this process, which cannot be killed."""
 
   def __init__(
-    self, program: node_graph_lib.NodeGraph, nodes: Mapping[str, _Placed]
+    self, program: node_graph_lib.NodeGraph, nodes: Mapping[str, Placed]
   ):
     super().__init__(program)
     self._nodes = nodes
@@ -136,7 +136,7 @@ def launch_processes(
 ) -> Iterator[launcher.Workers]:
   """Launches nodes in processes of this host; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  with _placed(program) as nodes:
+  with placed(program) as nodes:
     workers = LocalProcesses(program, nodes, log_directory)
     try:
       for name in program.names:
@@ -152,7 +152,7 @@ class LocalProcesses(process_workers.ProcessWorkers):
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    nodes: Mapping[str, _Placed],
+    nodes: Mapping[str, Placed],
     log_directory: str,
   ):
     super().__init__(program, log_directory)
@@ -215,7 +215,7 @@ class LocalProcesses(process_workers.ProcessWorkers):
 
 
 @contextlib.contextmanager
-def _placed(program: node_graph_lib.NodeGraph) -> Iterator[dict[str, _Placed]]:
+def placed(program: node_graph_lib.NodeGraph) -> Iterator[dict[str, Placed]]:
   """Reserves a port for each serving node; yields all nodes by name."""
   with contextlib.ExitStack() as stack:
     held = {name: stack.enter_context(ports.held()) for name in program.served}
@@ -225,7 +225,7 @@ def _placed(program: node_graph_lib.NodeGraph) -> Iterator[dict[str, _Placed]]:
     }
     rpc_name = rpc.chosen()
     yield {
-      name: _Placed(
+      name: Placed(
         node_process.NodeLaunchSpec.of(
           program,
           name,

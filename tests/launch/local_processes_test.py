@@ -48,7 +48,7 @@ class _Run:
     for key in nodes:
       name = key.replace('_', '/')
       planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
-    specs = {name: local_nodes._Placed(None, None) for name in planned.names}
+    specs = {name: local_nodes.Placed(None, None) for name in planned.names}
     workers = local_nodes.LocalProcesses(planned, specs, str(self._directory))
     workers.run_id = self._mark
     workers.processes.update(zip(planned.names, nodes.values()))
