@@ -252,10 +252,6 @@ class TestCommands:
     code, _, complaint = _call(shlex.split(command)[1:])
     assert code == 0, complaint
 
-  def test_unknown_flag_is_not_understood(self):
-    code, _, _ = _call(['train', '--stepz=3'])
-    assert code == 2
-
 
 class TestDocs:
   def test_links_lead_somewhere(self):

@@ -201,23 +201,3 @@ def test_latest_replies_are_kept_unless_they_are_large(monkeypatch):
   for call, reply in (('c', b'c'), ('b', b'b'), ('a', b'new'), ('large', b'')):
     new = b'' if call == 'large' else b'new'
     assert replies.get(call, lambda new=new: new) == reply
-
-
-def test_who_calls_again_waits_for_the_first_reply():
-  replies, made = grpc_servers.ReplyCache(), []
-  release, waiting = threading.Event(), threading.Event()
-
-  def make():
-    made.append(1)
-    waiting.set()
-    assert release.wait(called.SECONDS)
-    return b'first'
-
-  with concurrent.futures.ThreadPoolExecutor(2) as executor:
-    first = executor.submit(replies.get, 'a', make)
-    assert waiting.wait(called.SECONDS)
-    again = executor.submit(replies.get, 'a', make)
-    assert not concurrent.futures.wait([again], timeout=0.2).done
-    release.set()
-    assert first.result(30) == again.result(30) == b'first'
-  assert made == [1]
