@@ -5,7 +5,7 @@ Run it with nothing else on the machine:
     .venv/bin/python benchmarks/cluster.py
 
 DQN on catch, `distributed`, by number of actors; on a Ray cluster of this host
-alone, and by Launchpad in processes, alternating in rounds. The table shows
+alone, and in local processes, alternating in rounds. The table shows
 environment steps per second, and per second of processor time of all processes
 of the run; both exclude start, end and the first fifth of the steps. A ratio of
 1 means that Ray has no cost.
@@ -24,7 +24,6 @@ import figures
 import psutil
 import rich.console
 import rich.table
-import training_speed
 from absl import app, flags
 
 _ACTORS = flags.DEFINE_list('actors', '2,4,8', 'Numbers of actors.')
@@ -105,7 +104,7 @@ def _watch(run: subprocess.Popen, directory: str) -> list[dict[str, float]]:
     if time.monotonic() > deadline:
       raise RuntimeError(f'Waited {_RUN_SECONDS} seconds for a run to end.')
     time.sleep(_LOOK_SECONDS)
-    rows = training_speed.read_rows(directory)
+    rows = figures.read_rows(directory)
     if len(rows) > len(seen):
       cpu_seconds = _processor_seconds(run.pid)
       seen += [{**row, 'cpu_seconds': cpu_seconds} for row in rows[len(seen) :]]

@@ -6,7 +6,7 @@ Run it with nothing else on the machine:
     .venv/bin/python benchmarks/scale.py --env=atari:Pong --preset=atari
 
 Coordinator, replay server and learner are those of a run of DQN, each in its
-own process (`scale_nodes.py`). Actors are simulated, so that two cores can run
+own process. Actors are simulated, so that two cores can run
 hundreds (`scale_actors.py`): they only generate an actor's calls, many actors
 to a process.
 
@@ -38,7 +38,6 @@ import numpy as np
 import rich.console
 import rich.table
 import scale_actors
-import scale_nodes
 
 # Before absl's `app.run`: imported inside of it, TensorFlow 2.8 creates its
 # context before it enables eager execution, and functions with loops fail.
@@ -48,7 +47,9 @@ from absl import app, flags
 
 from repertory import launch
 from repertory.launch.coordination import kinds
+from repertory.launch.launchers import calls, local_nodes
 from repertory.launch.opening import resuming
+from repertory.launch.topologies import distributed
 
 _ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'The environment.')
 _PRESET = flags.DEFINE_string('preset', None, "Preset of DQN's settings.")
@@ -65,6 +66,7 @@ _IDLE_SECONDS = 4.0
 _OBSERVE_SECONDS = 0.25  # As the launcher does.
 _MAX_RECORDED, _MIN_RECORDED = 20_000, 100
 _LAST = int(dm_env.StepType.LAST)
+_START_SECONDS = 120.0
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 _COORDINATOR, _REPLAY, _LEARNER = (
@@ -89,10 +91,7 @@ def measure(num_actors: int, *, learns: bool = False) -> Row:
     'busy/<node>' the fraction of a core beyond that without actors.
   """
   seconds = _SECONDS.value
-  with (
-    _session(num_actors, learns) as session,
-    scale_nodes.started(session) as nodes,
-  ):
+  with _session(num_actors, learns) as session, _started(session) as nodes:
     rollout = _record(session)
     config = session.experiment.builder.config
     idle = _watch(nodes, _IDLE_SECONDS)
@@ -157,6 +156,63 @@ def _session(num_actors: int, learns: bool) -> Iterator[Any]:
       yield session
 
 
+class _Nodes:
+  """The running nodes.
+
+  Attributes:
+    addresses: Address of each node, by name.
+    token: Authentication token of the coordinator.
+    coordinator: Client of the coordinator.
+    replay_address: Address of the replay server.
+  """
+
+  def __init__(self, workers: local_nodes.LocalProcesses):
+    self._processes = workers.processes
+    clients = {name: workers.client(name) for name in _ASKED}
+    self.addresses = {name: one.address for name, one in clients.items()}
+    self.token = workers.program.token
+    self.coordinator = scale_actors.make_coordinator_client(
+      self.addresses, 'launcher', self.token
+    )
+    for client in clients.values():
+      calls.wait_for_server(client)
+    deadline = time.monotonic() + _START_SECONDS
+    while not self._have_started():
+      if time.monotonic() > deadline:
+        raise TimeoutError(f'Waited {_START_SECONDS:g} seconds for the nodes.')
+      time.sleep(_OBSERVE_SECONDS)
+    self.replay_address = self.coordinator.address_of(_REPLAY)
+
+  def _have_started(self) -> bool:
+    states = dict(self.coordinator.observe().status.nodes)
+    is_learning = states.get(_LEARNER) == 'running'
+    return is_learning and bool(self.coordinator.address_of(_REPLAY))
+
+  def busy_seconds(self) -> dict[str, float]:
+    """Returns the processor time of each node, by name."""
+    return {
+      name: figures.processor_seconds(process.pid)
+      for name, process in self._processes.items()
+    }
+
+
+@contextlib.contextmanager
+def _started(session: Any) -> Iterator[_Nodes]:
+  """Starts the nodes but actors, and kills them at the end."""
+  program = distributed.Distributed().program(session, 'scale')
+  with local_nodes.placed(program) as placed:
+    workers = local_nodes.LocalProcesses(program, placed, session.log_directory)
+    workers.is_forced = True
+    try:
+      for name in _ASKED:
+        workers.start(name)
+      nodes = _Nodes(workers)
+      nodes.coordinator.expect(program.names)
+      yield nodes
+    finally:
+      workers.end()
+
+
 def _record(session: Any) -> list[tuple[Any, Any]]:
   """Returns actions and timesteps of random episodes, from FIRST to LAST."""
   environment = session.make_environments([0])
@@ -207,7 +263,7 @@ def _busy(processes: Sequence[Any]) -> float:
   return sum(figures.processor_seconds(process.pid) for process in processes)
 
 
-def _watch(nodes: scale_nodes.Nodes, seconds: float) -> dict[str, float]:
+def _watch(nodes: _Nodes, seconds: float) -> dict[str, float]:
   """Polls like the launcher; returns the fraction of a core of each node."""
   before, start = nodes.busy_seconds(), time.monotonic()
   while time.monotonic() < start + seconds:

@@ -18,13 +18,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import scale_nodes
-
 from repertory.components import replay
+from repertory.components.runtime import callers
 from repertory.launch.coordination import kinds, reports
+from repertory.launch.launchers import calls, rpc
 from repertory.launch.nodes import variable_cache
 
 WARM_UP_SECONDS = 2.0
+_CALL_SECONDS = 120.0
 _EPISODE_STEPS = 10  # Of reported episodes, not of those added to replay.
 
 
@@ -85,10 +86,10 @@ class _Actor:
     self.counts = dict.fromkeys(('reports', 'leases', 'fetches', 'steps'), 0)
     self.report_seconds: list[float] = []
     self._settings = settings
-    self._coordinator = scale_nodes.make_coordinator_client(
+    self._coordinator = make_coordinator_client(
       settings.addresses, self.name, settings.token
     )
-    self._learner = scale_nodes.make_client(
+    self._learner = _make_client(
       settings.addresses[kinds.LEARNER.name], settings.token
     )
     connection = replay.Connection(settings.replay_address)
@@ -162,6 +163,19 @@ class _Actor:
       self.counts['fetches'] += 1
     names = ['policy', 'learner_steps', 'max_priority']
     self._fetch = self._learner.futures.get_variables(names)
+
+
+def _make_client(address: str, token: str) -> Any:
+  library = rpc.get(rpc.chosen())
+  return library.make_client(address, _CALL_SECONDS, token)
+
+
+def make_coordinator_client(
+  addresses: Mapping[str, str], name: str, token: str
+) -> Any:
+  """Returns a client of the coordinator, for the node of that name."""
+  client = _make_client(addresses[kinds.COORDINATOR.name], token)
+  return calls.AuthenticatedClient(client, callers.Caller(name, token=token))
 
 
 def main() -> None:

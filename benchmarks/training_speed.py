@@ -1,16 +1,23 @@
-"""Training speed in each topology, compared with the bare environment loop."""
+"""Training speed of an agent in each topology, by the bare environment loop.
 
-import csv
+Run it with nothing else on the machine:
+
+    .venv/bin/python benchmarks/training_speed.py --agent=impala
+
+Each row is measured between two runs of the bare loop, because the speed of
+shared machines changes by the minute.
+"""
+
 import dataclasses
-import os
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import repertory  # noqa: F401  Before TensorFlow: see its first lines.
 
 # isort: split
+import figures
 import numpy as np
 import rich.console
 import rich.table
@@ -18,10 +25,18 @@ import rich.table
 # Before absl's `app.run`: imported inside of it, TensorFlow 2.8 creates its
 # context before it enables eager execution, and functions with loops fail.
 import tensorflow as tf  # noqa: F401
-from absl import app
+from absl import app, flags
 
 from repertory import launch
 from repertory.environments.registry import registry
+
+_AGENT = flags.DEFINE_enum(
+  'agent', 'dqn', ['dqn', 'impala', 'ppo'], 'The agent.'
+)
+_ENVIRONMENT = flags.DEFINE_string(
+  'env', 'gym:CartPole-v1', 'The environment; its actions must be discrete.'
+)
+_STEPS = flags.DEFINE_integer('steps', 200_000, 'Environment steps of a run.')
 
 _BARE_STEPS = 50_000
 # Shorter runs are rejected: figures are logged once a second.
@@ -38,6 +53,38 @@ class Case:
   environments_per_actor: int
 
 
+_SETTINGS = {
+  'dqn': {'batch_size': 32, 'samples_per_insert': 4.0},
+  'impala': {'unroll_length': 20, 'batch_size': 32, 'hidden_sizes': (64, 64)},
+  'ppo': {},
+}
+# Numbers of actors and of environments per actor.
+_SINGLE = {
+  'dqn': ((1, 1), (1, 8), (1, 32)),
+  'impala': ((1, 8), (1, 32), (1, 64)),
+  'ppo': ((1, 8), (1, 32)),
+}
+_CASES = {
+  agent: [Case('single', 'local_mt', *numbers) for numbers in _SINGLE[agent]]
+  for agent in _SETTINGS
+}
+_CASES['dqn'] += [
+  Case('distributed', launch_type, num_actors, 8)
+  for launch_type in ('local_mt', 'local_mp')
+  for num_actors in (1, 2)
+]
+_CASES['impala'] += [
+  Case('distributed', 'local_mt', 1, 32),
+  Case('distributed', 'local_mp', 1, 32),
+  Case('distributed', 'local_mp', 2, 32),
+]
+_CASES['ppo'] += [
+  Case('distributed', 'local_mt', 1, 32),
+  Case('distributed', 'local_mp', 2, 32),
+  Case('central', 'local_mp', 2, 32),
+]
+
+
 def measure_bare_loop(name: str) -> float:
   """Returns steps/s of one environment with random actions only."""
   environment = registry.make(name, seed=0)
@@ -50,18 +97,6 @@ def measure_bare_loop(name: str) -> float:
   seconds = time.perf_counter() - start
   environment.close()
   return _BARE_STEPS / seconds
-
-
-def read_rows(directory: str) -> list[dict[str, float]]:
-  """Returns the rows of a run's replay log, or none before it exists."""
-  try:
-    with open(os.path.join(directory, 'logs', 'replay.csv')) as file:
-      return [
-        {key: float(value) for key, value in row.items() if value}
-        for row in csv.DictReader(file)
-      ]
-  except FileNotFoundError:
-    return []
 
 
 def measure(
@@ -92,7 +127,7 @@ def measure(
       checkpoint_replay=False,
     )
     launch.run(experiment, case.topology, case.launch_type, display=False)
-    rows = read_rows(directory)
+    rows = figures.read_rows(directory)
   # Learning and acting are both in progress from here on.
   rows = [row for row in rows if row['steps'] > steps / 5]
   first = rows[0]
@@ -113,21 +148,17 @@ def measure(
   )
 
 
-def print_table(
-  cases: Sequence[Case],
-  agent: str,
-  name: str,
-  steps: int,
-  settings: Mapping[str, Any],
-) -> None:
-  """Measures all cases, each between two runs of the bare loop."""
+def main(_) -> None:
+  """Prints a table, each row measured between two runs of the bare loop."""
+  agent, name, steps = _AGENT.value, _ENVIRONMENT.value, _STEPS.value
+  settings = _SETTINGS[agent]
   table = rich.table.Table(title=f'{agent} on {name}, {dict(settings)}')
   table.add_column('topology')
   for column in ('actors × environments', 'steps/s', 'of the bare loop',
                  'learner steps/s', 'bare loop, steps/s'):  # fmt: skip
     table.add_column(column, justify='right')
   before = measure_bare_loop(name)
-  for case in cases:
+  for case in _CASES[agent]:
     rate, learner_rate = measure(case, agent, name, steps, settings)
     after = measure_bare_loop(name)
     bare = (before + after) / 2
@@ -144,3 +175,7 @@ def print_table(
       f'{bare:,.0f}',
     )
   rich.console.Console(width=100).print(table)
+
+
+if __name__ == '__main__':
+  app.run(main)

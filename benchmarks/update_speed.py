@@ -1,33 +1,32 @@
 """Speed of an agent's update alone, on batches of zeros and on one core.
 
-Or of its training, by `training_speed`: the flag `--part` selects.
+Run it with nothing else on the machine:
+
+    .venv/bin/python benchmarks/update_speed.py --agent=ppo
+
+The first call traces and compiles.
 """
 
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import rich.console
+import rich.table
 import tensorflow as tf
-import training_speed
 import tree
 from absl import app, flags
 
 from repertory.agents.interface import builder as builder_lib
+from repertory.agents.interface import registry
 from repertory.components import specs, types
 from repertory.components.runtime import compilation
 
-_ENVIRONMENT = flags.DEFINE_string('env', 'gym:CartPole-v1', 'The environment.')
-_STEPS = flags.DEFINE_integer('steps', 200_000, 'Environment steps of a run.')
-_PART = flags.DEFINE_enum(
-  'part',
-  'update',
-  ['update', 'training'],
-  'Part to measure: the update on one core, or training on all. The number '
-  'of threads of TensorFlow can be set only once.',
-)
+_AGENT = flags.DEFINE_enum('agent', 'ppo', ['impala', 'ppo'], 'The agent.')
+_REPEATS = flags.DEFINE_integer('repeats', 30, 'Updates of a case.')
 
 # The spec of CartPole, in single precision.
 _SPEC = specs.EnvironmentSpec(
@@ -44,34 +43,6 @@ class Times:
 
   first: float
   later: list[float]
-
-
-def run(
-  print_updates: Callable[[], None],
-  cases: Sequence[training_speed.Case],
-  agent: str,
-  settings: Mapping[str, Any],
-) -> None:
-  """Measures the part that the flags select.
-
-  Args:
-    print_updates: Measures updates, on one core.
-    cases: Topologies of the training.
-    agent: Name of the agent.
-    settings: Settings of the agent, in training.
-  """
-
-  def main(_):
-    if _PART.value == 'training':
-      training_speed.print_table(
-        cases, agent, _ENVIRONMENT.value, _STEPS.value, settings
-      )
-      return
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    print_updates()
-
-  app.run(main)
 
 
 def measure(
@@ -131,3 +102,41 @@ def _make_sample(
     probabilities=tf.ones([batch_size], tf.float64),
     table_sizes=tf.ones([batch_size], tf.int64),
   )
+
+
+def _cases() -> Iterator[tuple[str, int, Mapping[str, Any]]]:
+  """Yields name, items per batch and settings of each case."""
+  for core, name in (('none', 'MLP (64, 64)'), ('lstm', 'LSTM (64) and MLP')):
+    settings = {'core': core, 'core_size': 64}
+    if _AGENT.value == 'ppo':
+      for jit_compile in (True, False):
+        library = 'XLA' if jit_compile else 'TensorFlow'
+        yield f'{name}, {library}', 8, {**settings, 'jit_compile': jit_compile}
+    else:
+      for length in (20, 100):
+        sizes = {'hidden_sizes': (64, 64), 'unroll_length': length}
+        yield f'{name}, T={length}', 32, {**settings, **sizes}
+
+
+def main(_) -> None:
+  """Prints a table."""
+  tf.config.threading.set_intra_op_parallelism_threads(1)
+  tf.config.threading.set_inter_op_parallelism_threads(1)
+  table = rich.table.Table(title=f'Update of {_AGENT.value} on one core')
+  for column in ('case', 'ms, mean', 'ms, fastest', 'first call, s'):
+    table.add_column(column, justify='right')
+  for name, batch_size, settings in _cases():
+    builder = registry.make_builder(_AGENT.value, settings)
+    times = measure(builder, batch_size, _REPEATS.value)
+    milliseconds = [1e3 * seconds for seconds in times.later]
+    table.add_row(
+      name,
+      f'{sum(milliseconds) / len(milliseconds):.2f}',
+      f'{min(milliseconds):.2f}',
+      f'{times.first:.2f}',
+    )
+  rich.console.Console(width=100).print(table)
+
+
+if __name__ == '__main__':
+  app.run(main)

@@ -43,17 +43,6 @@ def has_accelerator() -> bool:
   return any(device.device_type != 'CPU' for device in devices)
 
 
-def should_use_xla(num_updates: int, least: int) -> bool:
-  """Returns whether to compile updates with XLA by default.
-
-  On a CPU, if there are enough updates to amortize the compilation. With an
-  accelerator always: an update of a small network is hundreds of operations,
-  each of which takes longer to launch than to run, and XLA fuses them into a
-  few. This has not been measured on an accelerator.
-  """
-  return has_accelerator() or num_updates >= least
-
-
 def prepare(argument: str, names: Sequence[str]) -> None:
   """Makes sure that this process has the devices.
 

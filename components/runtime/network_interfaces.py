@@ -26,7 +26,7 @@ _SO_ATTACH_FILTER = _SO_GET_FILTER = 26
 # Opcodes of classic BPF, and the offset of a packet's interface index.
 _LOAD_WORD, _LOAD_BYTE = 0x20, 0x30
 _AND = 0x54
-_JUMP, _JUMP_IF_EQUAL = 0x05, 0x15
+_JUMP_IF_EQUAL = 0x15
 _RETURN = 0x06
 _INTERFACE_INDEX = 0xFFFFF000 + 8
 _NETWORK_HEADER = 0xFFF00000
@@ -37,8 +37,6 @@ _RECEIVER_AT = {4: 16, 6: 24}
 
 _ALL_BYTES = 0xFFFFFFFF
 _NO_BYTES = 0
-
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class _Instruction(ctypes.Structure):
@@ -63,7 +61,8 @@ class Interface:
 
   Attributes:
     host: The address for clients; a name for this machine only.
-    names: The network interfaces that servers listen on.
+    names: The network interfaces that servers listen on: loopback, and at most
+      one other.
   """
 
   host: str
@@ -224,54 +223,40 @@ def _sockets_at(port: int) -> Iterator[socket.socket]:
 
 
 def _write_filter(interface: Interface) -> list[_Instruction]:
-  """Builds a filter for packets of an interface."""
+  """Builds a filter: from loopback all packets, else those to the host."""
   own = [name for name in interface.names if name in LOOPBACK.names]
   others = [name for name in interface.names if name not in LOOPBACK.names]
-  demand = []
+  # Comparisons of the accumulator, of which all must hold, and their loads.
+  demand = [(_JUMP_IF_EQUAL, socket.if_nametoindex(name)) for name in others]
   if others:
-    demand = _demand_receiver(ipaddress.ip_address(interface.host))
-  parts = [_Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX)]
-  for i, name in enumerate([*others, *own]):
-    # Skips the remaining comparisons and the rejection.
-    behind = len(interface.names) - i
-    if name in own:
-      behind += len(demand)
-    index = socket.if_nametoindex(name)
-    parts.append(_Instruction(_JUMP_IF_EQUAL, behind, 0, index))
-  return [
-    *parts,
-    _Instruction(_RETURN, 0, 0, _NO_BYTES),
-    *demand,
-    _Instruction(_RETURN, 0, 0, _ALL_BYTES),
-  ]
-
-
-def _demand_receiver(host: _Address) -> list[_Instruction]:
-  """Builds code that drops packets to other addresses, else continues."""
-  comparison = _compare(
-    host.packed, _NETWORK_HEADER + _RECEIVER_AT[host.version]
-  )
-  return [
-    _Instruction(_LOAD_BYTE, 0, 0, _NETWORK_HEADER),
-    _Instruction(_AND, 0, 0, _VERSION_BITS),
-    _Instruction(_JUMP_IF_EQUAL, 0, len(comparison) + 1, host.version << 4),
-    *comparison,
-    _Instruction(_JUMP, 0, 0, 1),
-    _Instruction(_RETURN, 0, 0, _NO_BYTES),
-  ]
-
-
-def _compare(address: bytes, place: int) -> list[_Instruction]:
-  """Builds code that continues if the address matches, else skips one more."""
-  words = [address[i : i + 4] for i in range(0, len(address), 4)]
-  parts = []
-  for i, word in enumerate(words):
-    to_the_end = 2 * (len(words) - 1 - i) + 1
-    parts += [
-      _Instruction(_LOAD_WORD, 0, 0, place + 4 * i),
-      _Instruction(_JUMP_IF_EQUAL, 0, to_the_end, int.from_bytes(word, 'big')),
+    host = ipaddress.ip_address(interface.host)
+    demand += [
+      (_LOAD_BYTE, _NETWORK_HEADER),
+      (_AND, _VERSION_BITS),
+      (_JUMP_IF_EQUAL, host.version << 4),
     ]
-  return parts
+    start = _NETWORK_HEADER + _RECEIVER_AT[host.version]
+    for i in range(0, len(host.packed), 4):
+      word = int.from_bytes(host.packed[i : i + 4], 'big')
+      demand += [(_LOAD_WORD, start + i), (_JUMP_IF_EQUAL, word)]
+  else:
+    demand = [(_RETURN, _NO_BYTES)]
+  size = len(demand)
+  return [
+    _Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX),
+    *(
+      _Instruction(
+        _JUMP_IF_EQUAL, len(own) - 1 - i + size, 0, socket.if_nametoindex(name)
+      )
+      for i, name in enumerate(own)
+    ),
+    *(
+      _Instruction(code, 0, size - i if code == _JUMP_IF_EQUAL else 0, operand)
+      for i, (code, operand) in enumerate(demand)
+    ),
+    _Instruction(_RETURN, 0, 0, _ALL_BYTES),
+    _Instruction(_RETURN, 0, 0, _NO_BYTES),
+  ]
 
 
 def _attach(server: socket.socket, parts: Sequence[_Instruction]) -> None:

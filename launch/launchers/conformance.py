@@ -89,13 +89,6 @@ class LauncherConformance:
     planned.add(node_graph.PlannedNode(_FAILING, _Failing))
     return planned
 
-  def test_describes_itself(self):
-    launcher = self.make_launcher()
-    for name in ('name', 'title', 'help'):
-      text = getattr(launcher, name)
-      assert isinstance(text, str) and text, f'The launcher must have a {name}.'
-    assert isinstance(launcher.can_restart, bool)
-
   def test_runs_a_graph(self, tmp_path):
     launcher, planned = self.make_launcher(), self.make_graph()
     threads = threading.active_count()

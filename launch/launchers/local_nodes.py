@@ -1,27 +1,19 @@
-"""Nodes in threads or processes of this host.
-
-Launchpad starts the threads and processes where it is installed. Without it,
-nodes can be launched in any thread, since no signals are handled.
-"""
+"""Nodes in threads or processes of this host."""
 
 import collections
 import contextlib
-import functools
 import os
-import pickle
 import subprocess
-import sys
 import threading
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
-from typing import Any, cast
+from typing import Any, NamedTuple
 
 import cloudpickle
 from absl import logging
 
 from repertory.components.runtime import network_interfaces
-from repertory.launch import launchers
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
@@ -40,50 +32,51 @@ from repertory.launch.platform import (
 )
 
 
+class Placed(NamedTuple):
+  """A node's launch spec, and the reserved port of its server, if any."""
+
+  launch_spec: node_process.NodeLaunchSpec
+  port: int | None
+
+  def make_client(self) -> Any:
+    address = network_interfaces.LOOPBACK.address(self.port or 0)
+    return self.launch_spec.make_client(address)
+
+
 @contextlib.contextmanager
 def launch_threads(
   program: node_graph_lib.NodeGraph, log_directory: str
 ) -> Iterator[launcher.Workers]:
   """Launches nodes in threads of this process; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  with contextlib.ExitStack() as stack:  # Ends all that was started.
-    stack.enter_context(node_runner.shared_interpreter())
-    specs = stack.enter_context(_launch_specs(program))
-    workers = ThreadWorkers(program, _clients_of(specs))
-    stack.callback(workers.end)
-    runs = {
-      name: functools.partial(workers.run, launch_spec, port)
-      for name, (launch_spec, port) in specs.items()
-    }
-    if rpc.chosen() == rpc.COURIER:
-      stack.enter_context(
-        launchers.launchpad.started(program.labels, runs, log_directory)
-      )
-    else:
-      for name, run in runs.items():
-        threading.Thread(target=run, name=name, daemon=True).start()
-    yield workers
+  with node_runner.shared_interpreter(), placed(program) as nodes:
+    workers = ThreadWorkers(program, nodes)
+    try:
+      for name in program.names:
+        threading.Thread(
+          target=workers.run, args=[name], name=name, daemon=True
+        ).start()
+      yield workers
+    finally:
+      workers.end()
 
 
 class ThreadWorkers(launcher.Workers):
   """Workers in threads of this process, which cannot be killed."""
 
   def __init__(
-    self,
-    program: node_graph_lib.NodeGraph,
-    clients: Mapping[str, Callable[[], Any]],
+    self, program: node_graph_lib.NodeGraph, nodes: Mapping[str, Placed]
   ):
-    super().__init__(program, clients)
+    super().__init__(program)
+    self._nodes = nodes
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {
       name: futures.Future() for name in program.names
     }
 
-  def run(
-    self, launch_spec: node_process.NodeLaunchSpec, port: int | None
-  ) -> None:
+  def run(self, name: str) -> None:
     """Runs a node in its thread, and keeps its exception."""
-    name = launch_spec.plan.name
+    launch_spec, port = self._nodes[name]
     outcome = self._outcomes[name]
     try:
       runner = launch_spec.make_runner(generation=0, can_restart=False)
@@ -93,6 +86,9 @@ class ThreadWorkers(launcher.Workers):
         outcome.set_result(None)
     except BaseException as error:
       outcome.set_exception(error)
+
+  def client(self, name: str) -> Any:
+    return self._nodes[name].make_client()
 
   def is_alive(self, name: str) -> bool:
     return not self._outcomes[name].done()
@@ -140,41 +136,14 @@ def launch_processes(
 ) -> Iterator[launcher.Workers]:
   """Launches nodes in processes of this host; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  environment = {
-    # Child processes must find the same modules as this process.
-    'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
-    child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
-    child_processes.RUN_VARIABLE: uuid.uuid4().hex,
-  }
-  with contextlib.ExitStack() as stack:  # Ends all that was started.
-    specs = stack.enter_context(_launch_specs(program))
-    workers = LocalProcesses(
-      program, _clients_of(specs), log_directory, environment
-    )
-    stack.callback(workers.end_orphans)
-    if rpc.chosen() == rpc.COURIER:
-      runs = {
-        name: functools.partial(node_process.run, launch_spec, port)
-        for name, (launch_spec, port) in specs.items()
-      }
-      workers.processes.update(
-        stack.enter_context(
-          launchers.launchpad.started(
-            program.labels, runs, log_directory, environment
-          )
-        )
-      )
-      stack.callback(workers.end)
-    else:
-      stack.callback(workers.end)
-      for name, (launch_spec, port) in specs.items():
-        workers.start(
-          name,
-          child_processes.node_command(name),
-          pickle.dumps((port, network_interfaces.LOOPBACK))
-          + cloudpickle.dumps(launch_spec),
-        )
-    yield workers
+  with placed(program) as nodes:
+    workers = LocalProcesses(program, nodes, log_directory)
+    try:
+      for name in program.names:
+        workers.start(name)
+      yield workers
+    finally:
+      workers.end()
 
 
 class LocalProcesses(process_workers.ProcessWorkers):
@@ -183,29 +152,31 @@ class LocalProcesses(process_workers.ProcessWorkers):
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    clients: Mapping[str, Callable[[], Any]],
+    nodes: Mapping[str, Placed],
     log_directory: str,
-    environment: Mapping[str, str],
   ):
-    super().__init__(program, clients, log_directory)
+    super().__init__(program, log_directory)
     self.processes: dict[str, subprocess.Popen] = {}
-    self._environment = environment
-    self._inputs: dict[str, bytes] = {}
+    self.run_id = uuid.uuid4().hex
+    self._nodes = nodes
     self._generations: collections.Counter = collections.Counter()
 
-  def start(
-    self, name: str, command: Sequence[str], given: bytes | None = None
-  ) -> None:
+  def start(self, name: str) -> None:
     """Starts a node's process."""
-    if given is not None:
-      self._inputs[name] = given
-    generation = str(self._generations[name])
-    self.processes[name] = child_processes.start(
-      command,
-      {**self._environment, child_processes.GENERATION_VARIABLE: generation},
-      self._paths[name],
-      given,
-    )
+    launch_spec, port = self._nodes[name]
+    path = self._paths[name]
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
+    with open(path, 'a') as file:
+      self.processes[name] = child_processes.start_node(
+        name,
+        (port, network_interfaces.LOOPBACK, self._generations[name]),
+        cloudpickle.dumps(launch_spec),
+        file,
+        self.run_id,
+      )
+
+  def client(self, name: str) -> Any:
+    return self._nodes[name].make_client()
 
   def is_alive(self, name: str) -> bool:
     return name in self.processes and self.processes[name].poll() is None
@@ -223,54 +194,45 @@ class LocalProcesses(process_workers.ProcessWorkers):
 
   def restart(self, name: str) -> None:
     self._generations[name] += 1
-    self.end_orphans()
-    command = cast(Sequence[str], self.processes[name].args)
-    self.start(name, command, self._inputs.get(name))
+    self._end_orphans()
+    self.start(name)
+
+  def end(self) -> None:
+    try:
+      super().end()
+    finally:
+      self._end_orphans()
 
   def _ask_for_stacks(self, name: str) -> None:
     self.processes[name].send_signal(child_processes.STACKS_SIGNAL)
 
-  def end_orphans(self) -> None:
+  def _end_orphans(self) -> None:
     """Kills processes of the run that no running node has started."""
     child_processes.kill_orphans(
-      self._environment[child_processes.RUN_VARIABLE],
+      self.run_id,
       {p.pid for p in self.processes.values() if p.poll() is None},
     )
 
 
 @contextlib.contextmanager
-def _launch_specs(
-  program: node_graph_lib.NodeGraph,
-) -> Iterator[dict[str, tuple[node_process.NodeLaunchSpec, int | None]]]:
-  """Yields launch spec and reserved port of each node, by name."""
+def placed(program: node_graph_lib.NodeGraph) -> Iterator[dict[str, Placed]]:
+  """Reserves a port for each serving node; yields all nodes by name."""
   with contextlib.ExitStack() as stack:
     held = {name: stack.enter_context(ports.held()) for name in program.served}
+    addresses = {
+      name: network_interfaces.LOOPBACK.address(port)
+      for name, port in held.items()
+    }
     rpc_name = rpc.chosen()
     yield {
-      name: (
+      name: Placed(
         node_process.NodeLaunchSpec.of(
           program,
           name,
-          {
-            callee: network_interfaces.LOOPBACK.address(held[callee])
-            for callee in program.callees_of(name)
-          },
+          {callee: addresses[callee] for callee in program.callees_of(name)},
           rpc_name,
         ),
         held.get(name),
       )
       for name in program.names
     }
-
-
-def _clients_of(
-  specs: Mapping[str, tuple[node_process.NodeLaunchSpec, int | None]],
-) -> dict[str, Callable[[], Any]]:
-  """Returns a client factory of each serving node, by name."""
-  return {
-    name: functools.partial(
-      launch_spec.make_client, network_interfaces.LOOPBACK.address(port)
-    )
-    for name, (launch_spec, port) in specs.items()
-    if port is not None
-  }

@@ -141,13 +141,13 @@ def connected(address: str) -> Iterator[Heartbeat]:
       }
     # By default, Ray gives its workers, and so the nodes, low CPU priority.
     os.environ.setdefault('RAY_worker_niceness', '0')
-    handlers = interrupts.current_handlers()
-    try:
-      with _setting_errors(address), interrupts.blocked():
-        stack.callback(_shut_down)
-        ray.init(configure_logging=False, log_to_driver=False, **settings)
-    finally:
-      interrupts.set_handlers(handlers)
+    stack.callback(_shut_down)
+    with (
+      interrupts.restored(),
+      _setting_errors(address),
+      interrupts.blocked(),
+    ):
+      ray.init(configure_logging=False, log_to_driver=False, **settings)
     # Ray reports each killed process; supervision reports those that matter.
     ray_logging.stdout_deduplicator.skip_re = re.compile('')
     yield stack.enter_context(Heartbeat())

@@ -124,8 +124,10 @@ class Session:
     # compiled loop also acts, so compilation pays within seconds.
     if self.experiment.deterministic or self.transport == transports.COMPILED:
       return True
-    least = config.steps_until_xla_pays
-    return devices.should_use_xla(self.updates_to_come, least)
+    # With an accelerator always: launching the hundreds of operations of an
+    # update takes longer than to run them. This has not been measured.
+    is_long = self.updates_to_come >= config.steps_until_xla_pays
+    return is_long or devices.has_accelerator()
 
   @property
   def num_environments(self) -> int:

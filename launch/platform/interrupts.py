@@ -166,15 +166,19 @@ def _handled(number: int, handle: Callable[[int, Any], None]) -> Iterator[bool]:
       signal.signal(number, old_handler)
 
 
-def current_handlers() -> dict:
-  """Returns the current handlers of the caught signals, for `set_handlers`."""
-  return {number: signal.getsignal(number) for number in _NUMBERS}
+@contextlib.contextmanager
+def restored() -> Iterator[None]:
+  """Restores the signal handlers that another library replaces in the block.
 
-
-def set_handlers(handlers: dict) -> None:
-  """Restores handlers that another library replaced."""
-  for number, handler in handlers.items():
-    signal.signal(number, handler)
+  It can replace none outside the main thread.
+  """
+  handlers = {number: signal.getsignal(number) for number in _NUMBERS}
+  try:
+    yield
+  finally:
+    if threading.current_thread() is threading.main_thread():
+      for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 @contextlib.contextmanager

@@ -2,7 +2,6 @@
 
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 
@@ -58,34 +57,7 @@ def test_smallest_cases_on_parts_of_a_cpu():
     assert ratio == pytest.approx(second / first, rel=0.1, abs=0.01)
 
 
-@pytest.mark.chaos
-@pytest.mark.skipif(
-  bool(tf.config.list_physical_devices('GPU')), reason='about having no GPU'
-)
-def test_error_without_a_gpu_gives_advice():
-  ended = _measure()
-  assert ended.returncode == 1
-  assert not ended.stdout
-  for words in (
-    'got CPU:0,GPU:0',
-    'sees 0 GPU(s)',
-    'make benchmark-gpu',
-    '--devices=CPU:0,CPU:1',
-  ):
-    assert words in ended.stderr
-
-
 def test_wrong_arguments_are_refused():
   ended = _measure('--parts=acting,updating')
   assert ended.returncode == 1
   assert "got 'updating'" in ended.stdout + ended.stderr
-
-
-@pytest.mark.skipif(
-  bool(shutil.which('nvidia-smi')), reason='about having no driver'
-)
-def test_without_a_driver_nothing_is_installed():
-  ended = _run(['make', 'benchmark-gpu'])
-  assert ended.returncode == 2
-  assert 'no nvidia-smi here' in ended.stderr
-  assert 'set-up:' not in ended.stdout + ended.stderr

@@ -91,16 +91,6 @@ def test_they_are_made_anew_when_all_nodes_are_started_again(tmp_path, node):
   assert str(second['pid']) != launcher
 
 
-def test_observer_that_fails_ends_all(tmp_path):
-  trouble = "raise ValueError('no more')"
-  ended = _start(tmp_path, 10**6, trouble).wait(_SECONDS)
-  assert ended.code == 1, ended.output
-  assert ended.left == []
-  assert 'callbacks[0] (Noting) failed:' in ended.output
-  assert 'ValueError: no more' in ended.output
-  assert list((tmp_path / 'run' / 'checkpoints').glob('0*'))
-
-
 def test_weights_and_biases_leave_nothing_behind(tmp_path, monkeypatch):
   pytest.importorskip('wandb')
   monkeypatch.setenv('WANDB_ERROR_REPORTING', 'false')

@@ -34,18 +34,6 @@ def test_listens_at_the_addresses_of_the_interface_alone(client, port):
   assert {ip.removeprefix('::ffff:') for ip in listening} == expected
 
 
-@pytest.mark.parametrize('address', ['127.0.0.1', '[::1]'])
-def test_is_reached_over_either_protocol(library, client, port, address):
-  if address.strip('[]') not in network_interfaces.addresses_to_bind(
-    network_interfaces.LOOPBACK
-  ):
-    pytest.skip(f'This machine has no {address}.')
-  direct = library.make_client(
-    f'{address}:{port}', called.SECONDS, called.TOKEN
-  )
-  assert direct.double(1) == client.double(1)
-
-
 def test_proxies_are_passed_by(library, client, port, monkeypatch):
   monkeypatch.setenv('http_proxy', 'http://127.0.0.1:1')
   monkeypatch.delenv('no_proxy', raising=False)
@@ -213,23 +201,3 @@ def test_latest_replies_are_kept_unless_they_are_large(monkeypatch):
   for call, reply in (('c', b'c'), ('b', b'b'), ('a', b'new'), ('large', b'')):
     new = b'' if call == 'large' else b'new'
     assert replies.get(call, lambda new=new: new) == reply
-
-
-def test_who_calls_again_waits_for_the_first_reply():
-  replies, made = grpc_servers.ReplyCache(), []
-  release, waiting = threading.Event(), threading.Event()
-
-  def make():
-    made.append(1)
-    waiting.set()
-    assert release.wait(called.SECONDS)
-    return b'first'
-
-  with concurrent.futures.ThreadPoolExecutor(2) as executor:
-    first = executor.submit(replies.get, 'a', make)
-    assert waiting.wait(called.SECONDS)
-    again = executor.submit(replies.get, 'a', make)
-    assert not concurrent.futures.wait([again], timeout=0.2).done
-    release.set()
-    assert first.result(30) == again.result(30) == b'first'
-  assert made == [1]

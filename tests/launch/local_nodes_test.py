@@ -1,51 +1,35 @@
-"""Tests of nodes launched without Launchpad."""
+"""Tests of nodes in threads and processes of this host."""
 
 import concurrent.futures
-import subprocess
-import sys
 
 import psutil
 import pytest
 
 from repertory import launch
 from repertory.components.runtime import network_interfaces
-from repertory.launch.launchers import local_nodes, rpc
-from support.launch import services
+from repertory.launch.launchers import conformance, local_nodes, rpc
+from repertory.launch.launchers import node_graph as node_graph_lib
+
+_SECONDS = 60
+
+
+def _plan(count):
+  """Returns a graph of a number of service nodes, 'replay/0' and so on."""
+  planned = node_graph_lib.NodeGraph(60.0)
+  for index in range(count):
+    node = node_graph_lib.PlannedNode(f'replay/{index}', conformance._Service)
+    planned.add(node)
+  return planned
 
 
 @pytest.fixture(autouse=True)
-def _without_launchpad(monkeypatch):
+def _by_grpc(monkeypatch):
   monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
 
 
-def test_nothing_of_launchpad_is_used(tmp_path):
-  code = """
-import sys
-from repertory.launch.launchers import conformance, launcher, node_graph
-planned = node_graph.NodeGraph(60.0)
-planned.add(node_graph.PlannedNode('replay', conformance._Service))
-for name in ('local_mt', 'local_mp'):
-  with launcher.get(name)().launch(planned, sys.argv[1]) as workers:
-    client = workers.client('replay')
-    assert client.double(21) == 42
-    client.futures.shutdown().result(60)
-    workers.wait_for_end(60)
-ours = 'repertory.launch.launchers.'
-print([n for n in ('launchpad', 'courier_servers') if ours + n in sys.modules])
-"""
-  ended = subprocess.run(
-    [sys.executable, '-c', code, str(tmp_path)],
-    check=True,
-    stdout=subprocess.PIPE,
-    text=True,
-    timeout=2 * services.SECONDS,
-  )
-  # Threads print here.
-  assert ended.stdout == 'replay starts generation 0\n[]\n'
-
-
 @pytest.mark.chaos
-def test_runs_in_another_thread_than_the_main_one(tmp_path):
+def test_runs_in_another_thread_than_the_main_one(each_carrier, tmp_path):
+  del each_carrier
   experiment = launch.make_experiment(
     'dqn',
     'catch',
@@ -58,20 +42,20 @@ def test_runs_in_another_thread_than_the_main_one(tmp_path):
     call = executor.submit(
       launch.run, experiment, 'distributed', 'local_mp', display=False
     )
-    assert call.result(4 * services.SECONDS).status.steps == 500
+    assert call.result(4 * _SECONDS).status.steps == 500
   assert not psutil.Process().children(recursive=True)
 
 
 def test_ports_of_services_are_theirs_to_the_end(tmp_path):
-  planned = services.plan(2)
+  planned = _plan(2)
   with local_nodes.launch_processes(planned, str(tmp_path)) as workers:
     numbers = set()
     for name in planned.names:
       client = workers.client(name)
       numbers.add(int(client.address.split(':')[1]))
-      client.futures.shutdown().result(services.SECONDS)
+      client.futures.shutdown().result(_SECONDS)
     assert len(numbers) == 2
-    workers.wait_for_end(services.SECONDS)
+    workers.wait_for_end(_SECONDS)
     # Reserved by this process, so a restarted service finds it free.
     for number in numbers:
       assert list(network_interfaces._sockets_at(number))
@@ -80,14 +64,14 @@ def test_ports_of_services_are_theirs_to_the_end(tmp_path):
 
 
 def test_processes_print_to_the_files_of_their_nodes(tmp_path):
-  planned = services.plan(2)
+  planned = _plan(2)
   for _ in range(2):
     with local_nodes.launch_processes(planned, str(tmp_path)) as workers:
       for name in planned.names:
         client = workers.client(name)
         assert client.generation() == 0
-        client.futures.shutdown().result(services.SECONDS)
-      workers.wait_for_end(services.SECONDS)
+        client.futures.shutdown().result(_SECONDS)
+      workers.wait_for_end(_SECONDS)
   for index in range(2):
     # That of the launch before was set aside.
     for suffix in ('', '.previous'):

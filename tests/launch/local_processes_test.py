@@ -48,12 +48,9 @@ class _Run:
     for key in nodes:
       name = key.replace('_', '/')
       planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
-    workers = local_nodes.LocalProcesses(
-      planned,
-      {},
-      str(self._directory),
-      {child_processes.RUN_VARIABLE: self._mark},
-    )
+    specs = {name: local_nodes.Placed(None, None) for name in planned.names}
+    workers = local_nodes.LocalProcesses(planned, specs, str(self._directory))
+    workers.run_id = self._mark
     workers.processes.update(zip(planned.names, nodes.values()))
     return workers
 
@@ -98,23 +95,16 @@ def _kill(process: subprocess.Popen) -> None:
   process.wait(30)
 
 
-def test_killed_service_is_found_among_all_that_ended(run):
-  service = 'inference_0'
-  nodes = {'actor_0': run.start(_SLEEP), service: run.start(_SLEEP)}
-  workers = run.workers(**nodes)
-  assert workers.find_killed_service() is None
-  # Nobody needs an actor, so its end explains no other.
-  _kill(nodes['actor_0'])
-  assert workers.find_ended() == ['actor/0']
-  assert workers.find_killed_service() is None
-  _kill(nodes[service])
-  name = service.replace('_', '/')
-  assert workers.find_ended() == [name, 'actor/0']
-  assert workers.find_killed_service() == name
-  assert workers.failure_of(name).cause == 'Its process ended with signal 9.'
+def _start_as_node(monkeypatch, code):
+  """Replaces the program of processes of nodes."""
+  command = (sys.executable, '-c', code)
+  monkeypatch.setattr(child_processes, 'NODE_COMMAND', command)
 
 
-def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
+def test_restart_kills_what_the_node_left_and_nothing_else(
+  run, tmp_path, monkeypatch
+):
+  _start_as_node(monkeypatch, _GRANDPARENT)
   other = _Run(tmp_path)
   try:
     other_ids = {other.start(_SLEEP).pid}
@@ -140,11 +130,13 @@ def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
     other.end()
 
 
-def test_a_new_generation_prints_to_the_file_of_the_node(run, tmp_path):
+def test_a_new_generation_prints_to_the_file_of_the_node(
+  run, tmp_path, monkeypatch
+):
   ended = run.start('')
   ended.wait(30)
   workers = run.workers(actor_0=ended, learner=run.start(_SLEEP))
-  ended.args[-1] = "print('restarted')"
+  _start_as_node(monkeypatch, "print('restarted')")
   workers.restart('actor/0')
   program.wait_until(lambda: not workers.is_alive('actor/0'), 30, 'its end')
   assert (tmp_path / 'actor/0').read_text() == 'restarted\n'

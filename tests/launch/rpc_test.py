@@ -192,13 +192,6 @@ class TestChoice:
     with pytest.raises(settings.SettingError, match='without Launchpad'):
       rpc.chosen()
 
-  def test_by_name(self, monkeypatch):
-    monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
-    assert rpc.chosen() == rpc.GRPC
-    monkeypatch.setenv(rpc.VARIABLE, 'pigeons')
-    with pytest.raises(settings.SettingError, match="got 'pigeons'"):
-      rpc.chosen()
-
   @pytest.mark.parametrize('launch_type', sorted(launcher.launchers()))
   def test_is_checked_before_anything_is_written(
     self, launch_type, monkeypatch, tmp_path

@@ -1,19 +1,13 @@
 """Tests of compiled functions: threads, XLA flags and results."""
 
 import os
-import threading
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from repertory.components.config.settings import SettingError
-from repertory.components.runtime import compilation, versions
-
-_needs_wrapping = pytest.mark.skipif(
-  not compilation.WRAPS_OPERATIONS,
-  reason='with accelerators TensorFlow does not wrap operations',
-)
+from repertory.components.runtime import compilation
 
 _FAST = '--xla_llvm_disable_expensive_passes'
 _THREADS = '--xla_cpu_multi_thread_eigen'
@@ -85,24 +79,6 @@ class TestOpenSlices:
     return compilation.CompiledFunction(function, signature, jit_compile)
 
 
-class _Caller:
-  """Records the threads that run it; XLA cannot compile it."""
-
-  def __init__(self):
-    self.threads = set()
-    self.signature = (tf.TensorSpec([3], tf.float32),)
-
-  def __call__(self, x):
-    (y,) = tf.numpy_function(self._note, [x], [tf.float32])
-    return tf.ensure_shape(y, [3]) + 1
-
-  def _note(self, x):
-    self.threads.add(threading.get_ident())
-    if (x < 0).any():
-      raise ValueError('negative')
-    return x
-
-
 def test_in_caller_has_variables_none_and_many_outputs():
   variable = tf.Variable([1.0, 2.0])
 
@@ -123,61 +99,6 @@ def test_in_caller_has_variables_none_and_many_outputs():
   assert output['b'] is None
   assert output['c'].numpy().tolist() == [3, 4]
   assert variable.numpy().tolist() == [3, 4]
-
-
-@pytest.mark.parametrize(
-  ('variable', 'devices', 'wraps'),
-  [
-    (None, ['CPU'], True),
-    ('1', ['CPU', 'CPU'], True),
-    ('0', ['CPU'], False),
-    (None, ['CPU', 'GPU'], False),
-  ],
-)
-def test_wrapping_is_enabled_unless_refused(
-  monkeypatch, variable, devices, wraps
-):
-  monkeypatch.delenv('TF_RUN_EAGER_OP_AS_FUNCTION', raising=False)
-  if variable is not None:
-    monkeypatch.setenv('TF_RUN_EAGER_OP_AS_FUNCTION', variable)
-  physical = [
-    tf.config.PhysicalDevice(f'/physical_device:{kind}:0', kind)
-    for kind in devices
-  ]
-  monkeypatch.setattr(tf.config, 'get_visible_devices', lambda: physical)
-  enabled = []
-  monkeypatch.setattr(versions, 'wrap_operations', lambda: enabled.append(True))
-  assert compilation._wrap_operations() == wraps
-  assert enabled == [True] * wraps
-
-
-@_needs_wrapping
-@pytest.mark.parametrize('wraps', [False, True])
-@pytest.mark.parametrize('jit_compile', [False, True])
-@pytest.mark.parametrize(
-  ('state', 'is_recurrent'),
-  [
-    ({'random': np.zeros([3], np.uint64)}, False),
-    ({'core': np.zeros([3, 2]), 'random': np.zeros([3], np.uint64)}, True),
-  ],
-)
-def test_policies(monkeypatch, wraps, jit_compile, state, is_recurrent):
-  """XLA compiles only recurrent policies, if others can run in the caller."""
-  monkeypatch.setattr(compilation, 'WRAPS_OPERATIONS', wraps)
-  function = _Caller()
-
-  def call():
-    compiled = compilation.compile_policy(
-      function, function.signature, state, jit_compile
-    )
-    compiled(np.zeros([3], np.float32))
-
-  if jit_compile and (is_recurrent or not wraps):
-    with pytest.raises(SettingError, match=r'^jit_compile must be false'):
-      call()
-  else:
-    call()
-    assert (function.threads == {threading.get_ident()}) == wraps
 
 
 class TestEagerly:

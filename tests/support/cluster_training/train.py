@@ -11,7 +11,9 @@ from signals_to_follow import Signals
 from repertory import launch
 from repertory.agents.interface import registry
 from repertory.launch.launchers import ray_launcher
-from repertory.launch.topologies import central, gossip
+from repertory.launch.topologies import gossip
+
+_NUM_ACTORS = 3
 
 
 def _make(seed):
@@ -23,12 +25,10 @@ def main():
   parser.add_argument('--address', default='')
   parser.add_argument('--directory', required=True)
   parser.add_argument('--agent', default='dqn')
-  parser.add_argument('--resources')
   parser.add_argument('--storage')
   parser.add_argument('--network', default='')
   parser.add_argument('--topology', default='distributed')
   parser.add_argument('--steps', type=int, default=4000)
-  parser.add_argument('--actors', type=int, default=3)
   arguments = parser.parse_args()
   experiment = launch.Experiment(
     registry.make_builder(arguments.agent, {}),
@@ -37,25 +37,19 @@ def main():
     directory=arguments.directory,
     agent=arguments.agent,
     environment='signals',
-    num_actors=arguments.actors,
+    num_actors=_NUM_ACTORS,
     storage=arguments.storage,
     checkpoint_period_seconds=4,
     timeout_seconds=120,
   )
   launcher = (
-    ray_launcher.RayLauncher(
-      arguments.address,
-      arguments.network,
-      node_resources=tuple(filter(None, [arguments.resources])),
-    )
+    ray_launcher.RayLauncher(arguments.address, arguments.network)
     if arguments.address
     else 'local_mp'
   )
   topology = arguments.topology
-  if topology == 'central-apart':
-    topology = central.Central(num_inference_servers=2)
-  elif topology == 'gossip':
-    topology = gossip.Gossip(num_learners=arguments.actors)
+  if topology == 'gossip':
+    topology = gossip.Gossip(num_learners=_NUM_ACTORS)
   result = launch.run(experiment, topology, launcher)
   print(json.dumps({'best_return': result.status.best_return}))
 

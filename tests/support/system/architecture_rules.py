@@ -56,7 +56,7 @@ _GYMNASIUM_AND_FRIENDS = (
   'gymnax', 'mujoco', 'procgen', 'pygame',
 )  # fmt: skip
 _FENCES = {
-  'launchpad': ('launch/launchers/launchpad.py',),
+  'launchpad': (),
   'courier': ('launch/launchers/courier_servers.py',),
   'grpc': ('launch/launchers/grpc_servers.py',),
   'ray': (

@@ -135,7 +135,6 @@ class _Cluster:
   def _start(self, host: int) -> None:
     command = [*_RAY, '--block', f'--address={_ADDRESS}']
     command += [f'--node-ip-address={address(host)}', *_SETTINGS]
-    command += ['--resources={"elsewhere": 4}']
     init = subprocess.Popen(
       [
         'unshare', '--net', '--mount', '--pid', '--fork', '--kill-child',
