@@ -5,7 +5,7 @@ Run it with nothing else on the machine:
     .venv/bin/python benchmarks/cluster.py
 
 DQN on catch, `distributed`, by number of actors; on a Ray cluster of this host
-alone, and in local processes, alternating in rounds. The table shows
+alone, and by Launchpad in processes, alternating in rounds. The table shows
 environment steps per second, and per second of processor time of all processes
 of the run; both exclude start, end and the first fifth of the steps. A ratio of
 1 means that Ray has no cost.

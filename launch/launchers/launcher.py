@@ -4,14 +4,13 @@ import abc
 import contextlib
 import dataclasses
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from absl import logging
 
 from repertory.launch.experiments import failures, registries
 from repertory.launch.launchers import node_graph as node_graph_lib
-from repertory.launch.launchers import rpc
 
 # Time-out of nodes after they were asked to end; and after a second Ctrl-C.
 _EXIT_SECONDS = 5.0
@@ -30,8 +29,14 @@ class Workers(abc.ABC):
 
   is_forced = False
 
-  def __init__(self, program: node_graph_lib.NodeGraph):
+  def __init__(
+    self,
+    program: node_graph_lib.NodeGraph,
+    clients: Mapping[str, Callable[[], Any]],
+  ):
+    """Takes over started nodes, and client factories of serving ones."""
     self.program = program
+    self._clients = clients
 
   @property
   def names(self) -> list[str]:
@@ -76,6 +81,10 @@ class Workers(abc.ABC):
     """Describes what starting nodes are waiting for; '' if nothing."""
     return ''
 
+  def client(self, name: str) -> Any:
+    """Makes a client of a serving node; see `grpc_servers.Client`."""
+    return self._clients[name]()
+
   @property
   def exit_seconds(self) -> float:
     """Time-out of nodes after they were asked to end."""
@@ -96,10 +105,6 @@ class Workers(abc.ABC):
     for name in self.names:
       if self.is_alive(name):
         logging.warning('%s did not end.', name)
-
-  @abc.abstractmethod
-  def client(self, name: str) -> Any:
-    """Makes a client of a serving node; see `grpc_servers.Client`."""
 
   @abc.abstractmethod
   def is_alive(self, name: str) -> bool:
@@ -180,9 +185,8 @@ class Launcher(abc.ABC):
       log_directory: Folder for the output of nodes.
     """
 
-  def check(self) -> None:
+  def check(self) -> None:  # noqa: B027
     """Raises ValueError if the launcher cannot be used in this process."""
-    rpc.chosen()
 
 
 _Kind = TypeVar('_Kind', bound=type[Launcher])

@@ -3,12 +3,30 @@
 The help of a flag lists them, so what they launch is only imported at launch.
 """
 
+import threading
+
+from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
-from repertory.launch.launchers import launcher
+from repertory.launch.launchers import launcher, rpc
+
+
+class _Local(launcher.Launcher):
+  """Shared parts of the launchers of threads and processes."""
+
+  def check(self):
+    is_main = threading.current_thread() is threading.main_thread()
+    # Also checks the variable. Courier comes with Launchpad.
+    if rpc.chosen() == rpc.COURIER and not is_main:
+      raise SettingError(
+        'launch_type',
+        f'must be used in the main thread, got {self.name!r} in another: '
+        'Launchpad handles operating-system signals, which Python allows only '
+        'there. Topologies in one thread, without a launcher, may run in any.',
+      )
 
 
 @launcher.register
-class ThreadLauncher(launcher.Launcher):
+class ThreadLauncher(_Local):
   """Nodes in threads of this process."""
 
   name = 'local_mt'
@@ -22,7 +40,7 @@ class ThreadLauncher(launcher.Launcher):
 
 
 @launcher.register
-class ProcessLauncher(launcher.Launcher):
+class ProcessLauncher(_Local):
   """Nodes in processes of this host."""
 
   name = 'local_mp'

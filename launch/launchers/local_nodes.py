@@ -1,19 +1,27 @@
-"""Nodes in threads or processes of this host."""
+"""Nodes in threads or processes of this host.
+
+Launchpad starts the threads and processes where it is installed. Without it,
+nodes can be launched in any thread, since no signals are handled.
+"""
 
 import collections
 import contextlib
+import functools
 import os
+import pickle
 import subprocess
+import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
-from typing import Any, NamedTuple
+from typing import Any, cast
 
 import cloudpickle
 from absl import logging
 
 from repertory.components.runtime import network_interfaces
+from repertory.launch import launchers
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
@@ -32,51 +40,50 @@ from repertory.launch.platform import (
 )
 
 
-class Placed(NamedTuple):
-  """A node's launch spec, and the reserved port of its server, if any."""
-
-  launch_spec: node_process.NodeLaunchSpec
-  port: int | None
-
-  def make_client(self) -> Any:
-    address = network_interfaces.LOOPBACK.address(self.port or 0)
-    return self.launch_spec.make_client(address)
-
-
 @contextlib.contextmanager
 def launch_threads(
   program: node_graph_lib.NodeGraph, log_directory: str
 ) -> Iterator[launcher.Workers]:
   """Launches nodes in threads of this process; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  with node_runner.shared_interpreter(), placed(program) as nodes:
-    workers = ThreadWorkers(program, nodes)
-    try:
-      for name in program.names:
-        threading.Thread(
-          target=workers.run, args=[name], name=name, daemon=True
-        ).start()
-      yield workers
-    finally:
-      workers.end()
+  with contextlib.ExitStack() as stack:  # Ends all that was started.
+    stack.enter_context(node_runner.shared_interpreter())
+    specs = stack.enter_context(launch_specs(program))
+    workers = ThreadWorkers(program, clients_of(specs))
+    stack.callback(workers.end)
+    runs = {
+      name: functools.partial(workers.run, launch_spec, port)
+      for name, (launch_spec, port) in specs.items()
+    }
+    if rpc.chosen() == rpc.COURIER:
+      stack.enter_context(
+        launchers.launchpad.started(program.labels, runs, log_directory)
+      )
+    else:
+      for name, run in runs.items():
+        threading.Thread(target=run, name=name, daemon=True).start()
+    yield workers
 
 
 class ThreadWorkers(launcher.Workers):
   """Workers in threads of this process, which cannot be killed."""
 
   def __init__(
-    self, program: node_graph_lib.NodeGraph, nodes: Mapping[str, Placed]
+    self,
+    program: node_graph_lib.NodeGraph,
+    clients: Mapping[str, Callable[[], Any]],
   ):
-    super().__init__(program)
-    self._nodes = nodes
+    super().__init__(program, clients)
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {
       name: futures.Future() for name in program.names
     }
 
-  def run(self, name: str) -> None:
+  def run(
+    self, launch_spec: node_process.NodeLaunchSpec, port: int | None
+  ) -> None:
     """Runs a node in its thread, and keeps its exception."""
-    launch_spec, port = self._nodes[name]
+    name = launch_spec.plan.name
     outcome = self._outcomes[name]
     try:
       runner = launch_spec.make_runner(generation=0, can_restart=False)
@@ -86,9 +93,6 @@ class ThreadWorkers(launcher.Workers):
         outcome.set_result(None)
     except BaseException as error:
       outcome.set_exception(error)
-
-  def client(self, name: str) -> Any:
-    return self._nodes[name].make_client()
 
   def is_alive(self, name: str) -> bool:
     return not self._outcomes[name].done()
@@ -136,14 +140,28 @@ def launch_processes(
 ) -> Iterator[launcher.Workers]:
   """Launches nodes in processes of this host; see `Launcher.launch`."""
   printed.set_aside(log_directory)
-  with placed(program) as nodes:
-    workers = LocalProcesses(program, nodes, log_directory)
-    try:
-      for name in program.names:
-        workers.start(name)
-      yield workers
-    finally:
-      workers.end()
+  with contextlib.ExitStack() as stack:  # Ends all that was started.
+    specs = stack.enter_context(launch_specs(program))
+    workers = LocalProcesses(program, clients_of(specs), log_directory)
+    stack.callback(workers.end_orphans)
+    if rpc.chosen() == rpc.COURIER:
+      runs = {
+        name: functools.partial(node_process.run, launch_spec, port)
+        for name, (launch_spec, port) in specs.items()
+      }
+      workers.processes.update(
+        stack.enter_context(
+          launchers.launchpad.started(
+            program.labels, runs, log_directory, workers.environment
+          )
+        )
+      )
+      stack.callback(workers.end)
+    else:
+      stack.callback(workers.end)
+      for name, (launch_spec, port) in specs.items():
+        workers.start_node(name, launch_spec, port)
+    yield workers
 
 
 class LocalProcesses(process_workers.ProcessWorkers):
@@ -152,31 +170,36 @@ class LocalProcesses(process_workers.ProcessWorkers):
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    nodes: Mapping[str, Placed],
+    clients: Mapping[str, Callable[[], Any]],
     log_directory: str,
   ):
-    super().__init__(program, log_directory)
+    super().__init__(program, clients, log_directory)
     self.processes: dict[str, subprocess.Popen] = {}
-    self.run_id = uuid.uuid4().hex
-    self._nodes = nodes
+    self.environment = {
+      # Child processes must find the same modules as this process.
+      'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+      child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
+      child_processes.RUN_VARIABLE: uuid.uuid4().hex,
+    }
+    self._inputs: dict[str, bytes] = {}
     self._generations: collections.Counter = collections.Counter()
 
-  def start(self, name: str) -> None:
+  def start_node(
+    self, name: str, launch_spec: node_process.NodeLaunchSpec, port: int | None
+  ) -> None:
     """Starts a node's process."""
-    launch_spec, port = self._nodes[name]
-    path = self._paths[name]
-    os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
-    with open(path, 'a') as file:
-      self.processes[name] = child_processes.start_node(
-        name,
-        (port, network_interfaces.LOOPBACK, self._generations[name]),
-        cloudpickle.dumps(launch_spec),
-        file,
-        self.run_id,
-      )
+    server = pickle.dumps((port, network_interfaces.LOOPBACK))
+    self._inputs[name] = server + cloudpickle.dumps(launch_spec)
+    self._start(name, child_processes.node_command(name))
 
-  def client(self, name: str) -> Any:
-    return self._nodes[name].make_client()
+  def _start(self, name: str, command: Sequence[str]) -> None:
+    generation = str(self._generations[name])
+    self.processes[name] = child_processes.start(
+      command,
+      {**self.environment, child_processes.GENERATION_VARIABLE: generation},
+      self._paths[name],
+      self._inputs.get(name),
+    )
 
   def is_alive(self, name: str) -> bool:
     return name in self.processes and self.processes[name].poll() is None
@@ -194,45 +217,53 @@ class LocalProcesses(process_workers.ProcessWorkers):
 
   def restart(self, name: str) -> None:
     self._generations[name] += 1
-    self._end_orphans()
-    self.start(name)
-
-  def end(self) -> None:
-    try:
-      super().end()
-    finally:
-      self._end_orphans()
+    self.end_orphans()
+    self._start(name, cast(Sequence[str], self.processes[name].args))
 
   def _ask_for_stacks(self, name: str) -> None:
     self.processes[name].send_signal(child_processes.STACKS_SIGNAL)
 
-  def _end_orphans(self) -> None:
+  def end_orphans(self) -> None:
     """Kills processes of the run that no running node has started."""
     child_processes.kill_orphans(
-      self.run_id,
+      self.environment[child_processes.RUN_VARIABLE],
       {p.pid for p in self.processes.values() if p.poll() is None},
     )
 
 
 @contextlib.contextmanager
-def placed(program: node_graph_lib.NodeGraph) -> Iterator[dict[str, Placed]]:
-  """Reserves a port for each serving node; yields all nodes by name."""
+def launch_specs(
+  program: node_graph_lib.NodeGraph,
+) -> Iterator[dict[str, tuple[node_process.NodeLaunchSpec, int | None]]]:
+  """Yields launch spec and reserved port of each node, by name."""
   with contextlib.ExitStack() as stack:
     held = {name: stack.enter_context(ports.held()) for name in program.served}
-    addresses = {
-      name: network_interfaces.LOOPBACK.address(port)
-      for name, port in held.items()
-    }
     rpc_name = rpc.chosen()
     yield {
-      name: Placed(
+      name: (
         node_process.NodeLaunchSpec.of(
           program,
           name,
-          {callee: addresses[callee] for callee in program.callees_of(name)},
+          {
+            callee: network_interfaces.LOOPBACK.address(held[callee])
+            for callee in program.callees_of(name)
+          },
           rpc_name,
         ),
         held.get(name),
       )
       for name in program.names
     }
+
+
+def clients_of(
+  specs: Mapping[str, tuple[node_process.NodeLaunchSpec, int | None]],
+) -> dict[str, Callable[[], Any]]:
+  """Returns a client factory of each serving node, by name."""
+  return {
+    name: functools.partial(
+      launch_spec.make_client, network_interfaces.LOOPBACK.address(port)
+    )
+    for name, (launch_spec, port) in specs.items()
+    if port is not None
+  }

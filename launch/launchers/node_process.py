@@ -1,4 +1,7 @@
-"""Process that runs one node, as specified on its standard input."""
+"""Process that runs one node, as specified on its standard input.
+
+Used by launchers that start threads or processes themselves.
+"""
 
 import contextlib
 import dataclasses
@@ -98,18 +101,31 @@ class NodeLaunchSpec:
     runner.run(serve)
 
 
+def run(
+  launch_spec: NodeLaunchSpec,
+  port: int | None,
+  interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
+) -> None:
+  """Runs a node in this process, which can be killed and restarted."""
+  child_processes.ignore_terminal_signals()
+  logging.set_verbosity(logging.WARNING)
+  runner = launch_spec.make_runner(
+    child_processes.generation(), True, interface
+  )
+  launch_spec.run(runner, port, interface)
+
+
 def main() -> None:
   """Runs the node specified on the standard input.
 
-  See `child_processes.start_node`.
+  Two pickles: a pair of port (or None) and network interface, and a
+  `NodeLaunchSpec`.
   """
-  parent, port, interface, generation = pickle.load(sys.stdin.buffer)
-  child_processes.die_with(parent)
+  child_processes.die_with_launcher()
   child_processes.ignore_terminal_signals()
   if not flags.FLAGS.is_parsed():
     flags.FLAGS.mark_as_parsed()
+  port, interface = pickle.load(sys.stdin.buffer)
   launch_spec: NodeLaunchSpec = pickle.load(sys.stdin.buffer)
   child_processes.release_input()
-  logging.set_verbosity(logging.WARNING)
-  runner = launch_spec.make_runner(generation, True, interface)
-  launch_spec.run(runner, port, interface)
+  run(launch_spec, port, interface)

@@ -6,7 +6,8 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher
@@ -27,12 +28,14 @@ _NOISE = re.compile(
 class ProcessWorkers(launcher.Workers):
   """Base class of workers in processes, whose output goes to files."""
 
-  def __init__(self, program: node_graph_lib.NodeGraph, log_directory: str):
-    super().__init__(program)
-    self._paths = {
-      name: os.path.join(log_directory, label)
-      for name, label in program.labels.items()
-    }
+  def __init__(
+    self,
+    program: node_graph_lib.NodeGraph,
+    clients: Mapping[str, Callable[[], Any]],
+    log_directory: str,
+  ):
+    super().__init__(program, clients)
+    self._paths = paths_of(program, log_directory)
 
   def log_of(self, name: str) -> str:
     if name not in self._paths:
@@ -67,6 +70,16 @@ class ProcessWorkers(launcher.Workers):
   @abc.abstractmethod
   def _ask_for_stacks(self, name: str) -> None:
     """Makes a process print the stacks of its threads."""
+
+
+def paths_of(
+  program: node_graph_lib.NodeGraph, log_directory: str
+) -> dict[str, str]:
+  """Returns the output file of each node's process, by name."""
+  return {
+    name: os.path.join(log_directory, label)
+    for name, label in program.labels.items()
+  }
 
 
 def describe_end(name: str, code: int) -> failures.Failure:

@@ -6,13 +6,14 @@ It handles no data of the run and needs no TensorFlow.
 import contextlib
 import ipaddress
 import os
+import pickle
 import subprocess
 import tempfile
 import threading
 import uuid
 from collections.abc import Sequence
 from concurrent import futures
-from typing import NamedTuple
+from typing import IO, NamedTuple, cast
 
 import ray
 
@@ -98,16 +99,28 @@ class Supervisor:
     if ray.get_runtime_context().runtime_env.working_dir():
       paths.insert(0, os.getcwd())  # Folder of the user's copied modules.
     exists = os.path.isdir(environment.directory)
-    self._process = child_processes.start_node(
-      self._name,
-      (self._place.port, self._place.interface, generation),
-      launch_spec,
-      self._printed,
-      self._run,
-      paths,
-      environment.directory if exists else None,
+    variables = {
+      **os.environ,
+      'PYTHONPATH': os.pathsep.join(paths),
+      child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
+      child_processes.RUN_VARIABLE: self._run,
+      child_processes.GENERATION_VARIABLE: str(generation),
+    }
+    self._process = subprocess.Popen(
+      child_processes.node_command(self._name),
+      env=variables,
+      cwd=environment.directory if exists else None,
+      stdin=subprocess.PIPE,
+      stdout=self._printed,
+      stderr=self._printed,
     )
     self._generation = generation
+    pipe = cast(IO[bytes], self._process.stdin)
+    # The process may end before it has read everything.
+    with contextlib.suppress(BrokenPipeError), pipe:
+      server = self._place.port, self._place.interface
+      pipe.write(pickle.dumps(server))
+      pipe.write(launch_spec)
 
   def wait_for_end(self) -> int | None:
     """Waits some seconds for the process to end; returns its exit code."""

@@ -118,7 +118,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     network: str,
     allows_public: bool,
   ):
-    super().__init__(program, log_directory)
+    super().__init__(program, {}, log_directory)
     self._heartbeat = heartbeat
     self._resources = resources
     self._allows_public = allows_public

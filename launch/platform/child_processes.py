@@ -4,66 +4,60 @@ import contextlib
 import ctypes
 import faulthandler
 import os
-import pickle
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO
 
 import psutil
 
-from repertory.launch.platform import interrupts
+from repertory.launch.platform import interrupts, printed
 
-# Environment variable of a node's process and its children: id of the run.
+# Environment variables of a process and its children: process id of the
+# launcher, id of the run, and generation (number of earlier starts).
+LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
 RUN_VARIABLE = 'REPERTORY_RUN'
+GENERATION_VARIABLE = 'REPERTORY_LIFE'
 
 # Signal on which a node's process prints the stacks of all its threads.
 STACKS_SIGNAL = signal.SIGUSR2
 
-# Command of a node's process; its name follows.
-NODE_COMMAND = (
-  sys.executable,
-  '-c',
-  'from repertory.launch.launchers import node_process; node_process.main()',
+# Program of a node's process. Launchers must not import it, since that would
+# import TensorFlow.
+_RUN_NODE = (
+  'from repertory.launch.launchers import node_process; node_process.main()'
 )
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
 _KILL_SECONDS = 5
 
 
-def start_node(
-  name: str,
-  context: tuple[Any, ...],
-  launch_spec: bytes,
-  file: IO,
-  run: str,
-  paths: Sequence[str] | None = None,
-  directory: str | None = None,
-) -> subprocess.Popen:
-  """Starts the process of a node on this host, shielded from Ctrl-C.
+def node_command(name: str) -> list[str]:
+  """Returns the command line of the process of a node, with its name."""
+  return [sys.executable, '-c', _RUN_NODE, name]
 
-  Args:
-    name: Name of the node.
-    context: Port or None, network interface, and generation.
-    launch_spec: A pickled `NodeLaunchSpec`.
-    file: File for its output, opened to append.
-    run: Id of the run, see `kill_orphans`.
-    paths: Its import paths; those of this process if None.
-    directory: Its working directory; that of this process if None.
+
+def start(
+  command: Sequence[str],
+  environment: Mapping[str, str],
+  path: str,
+  given: bytes | None = None,
+) -> subprocess.Popen:
+  """Starts a process on this host, shielded from Ctrl-C.
+
+  `environment` has further variables, `path` is the file of its output, and
+  `given` are the contents of its standard input, if not inherited.
   """
-  given = pickle.dumps((os.getpid(), *context)) + launch_spec
-  paths = [path for path in sys.path if path] if paths is None else paths
-  variables = {
-    **os.environ,
-    'PYTHONPATH': os.pathsep.join(paths),
-    RUN_VARIABLE: run,
-  }
-  with _readable(given) as standard_input, interrupts.blocked():
+  os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
+  with (
+    open(path, 'a') as file,
+    _readable(given) as standard_input,
+    interrupts.blocked(),
+  ):
     return subprocess.Popen(
-      [*NODE_COMMAND, name],
-      env=variables,
-      cwd=directory,
+      command,
+      env={**os.environ, **environment},
       stdin=standard_input,
       stdout=file,
       stderr=file,
@@ -71,8 +65,11 @@ def start_node(
 
 
 @contextlib.contextmanager
-def _readable(given: bytes) -> Iterator[IO[bytes]]:
+def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
   """Yields an in-memory file; writing to a pipe would block on the reader."""
+  if given is None:
+    yield None
+    return
   with open(os.memfd_create('given'), 'w+b') as file:
     file.write(given)
     file.seek(0)
@@ -86,9 +83,10 @@ def release_input() -> None:
   os.close(null)
 
 
-def die_with(parent: int) -> None:
-  """Lets the kernel kill this process when its parent ends."""
-  _get_signal_at_death(parent, signal.SIGKILL)
+def die_with_launcher() -> None:
+  """Dies with the launcher; called first in the process of a node."""
+  _get_signal_at_death(int(os.environ[LAUNCHER_VARIABLE]), signal.SIGKILL)
+  printed.append()
 
 
 def stop_with(parent: int) -> None:
@@ -118,6 +116,11 @@ def ignore_terminal_signals() -> None:
   if not interrupts.is_hangup_ignored():
     signal.signal(signal.SIGHUP, lambda number, frame: None)
   signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.TERMINAL_SIGNALS)
+
+
+def generation() -> int:
+  """Returns the generation of this process: earlier starts in this run."""
+  return int(os.environ.get(GENERATION_VARIABLE, '0'))
 
 
 def kill_tree(process: subprocess.Popen) -> None:

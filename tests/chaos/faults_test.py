@@ -138,7 +138,7 @@ def test_run_continues(tmp_path, settings, node, fault):
 
 
 @pytest.mark.parametrize('node', ['actor/1', 'learner'])
-def test_run_continues_without_courier(tmp_path, monkeypatch, node):
+def test_run_continues_without_launchpad(tmp_path, monkeypatch, node):
   monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
   _check_continues(tmp_path, _DISTRIBUTED, node, signal.SIGKILL)
 

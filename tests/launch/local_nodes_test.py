@@ -1,6 +1,8 @@
-"""Tests of nodes in threads and processes of this host."""
+"""Tests of nodes launched without Launchpad."""
 
 import concurrent.futures
+import subprocess
+import sys
 
 import psutil
 import pytest
@@ -23,13 +25,38 @@ def _plan(count):
 
 
 @pytest.fixture(autouse=True)
-def _by_grpc(monkeypatch):
+def _without_launchpad(monkeypatch):
   monkeypatch.setenv(rpc.VARIABLE, rpc.GRPC)
 
 
+def test_nothing_of_launchpad_is_used(tmp_path):
+  code = """
+import sys
+from repertory.launch.launchers import conformance, launcher, node_graph
+planned = node_graph.NodeGraph(60.0)
+planned.add(node_graph.PlannedNode('replay', conformance._Service))
+for name in ('local_mt', 'local_mp'):
+  with launcher.get(name)().launch(planned, sys.argv[1]) as workers:
+    client = workers.client('replay')
+    assert client.double(21) == 42
+    client.futures.shutdown().result(60)
+    workers.wait_for_end(60)
+ours = 'repertory.launch.launchers.'
+print([n for n in ('launchpad', 'courier_servers') if ours + n in sys.modules])
+"""
+  ended = subprocess.run(
+    [sys.executable, '-c', code, str(tmp_path)],
+    check=True,
+    stdout=subprocess.PIPE,
+    text=True,
+    timeout=2 * services.SECONDS,
+  )
+  # Threads print here.
+  assert ended.stdout == 'replay starts generation 0\n[]\n'
+
+
 @pytest.mark.chaos
-def test_runs_in_another_thread_than_the_main_one(each_carrier, tmp_path):
-  del each_carrier
+def test_runs_in_another_thread_than_the_main_one(tmp_path):
   experiment = launch.make_experiment(
     'dqn',
     'catch',

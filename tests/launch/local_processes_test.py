@@ -48,9 +48,8 @@ class _Run:
     for key in nodes:
       name = key.replace('_', '/')
       planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
-    specs = {name: local_nodes.Placed(None, None) for name in planned.names}
-    workers = local_nodes.LocalProcesses(planned, specs, str(self._directory))
-    workers.run_id = self._mark
+    workers = local_nodes.LocalProcesses(planned, {}, str(self._directory))
+    workers.environment[child_processes.RUN_VARIABLE] = self._mark
     workers.processes.update(zip(planned.names, nodes.values()))
     return workers
 
@@ -95,16 +94,7 @@ def _kill(process: subprocess.Popen) -> None:
   process.wait(30)
 
 
-def _start_as_node(monkeypatch, code):
-  """Replaces the program of processes of nodes."""
-  command = (sys.executable, '-c', code)
-  monkeypatch.setattr(child_processes, 'NODE_COMMAND', command)
-
-
-def test_restart_kills_what_the_node_left_and_nothing_else(
-  run, tmp_path, monkeypatch
-):
-  _start_as_node(monkeypatch, _GRANDPARENT)
+def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
   other = _Run(tmp_path)
   try:
     other_ids = {other.start(_SLEEP).pid}
@@ -130,13 +120,11 @@ def test_restart_kills_what_the_node_left_and_nothing_else(
     other.end()
 
 
-def test_a_new_generation_prints_to_the_file_of_the_node(
-  run, tmp_path, monkeypatch
-):
+def test_a_new_generation_prints_to_the_file_of_the_node(run, tmp_path):
   ended = run.start('')
   ended.wait(30)
   workers = run.workers(actor_0=ended, learner=run.start(_SLEEP))
-  _start_as_node(monkeypatch, "print('restarted')")
+  ended.args[-1] = "print('restarted')"
   workers.restart('actor/0')
   program.wait_until(lambda: not workers.is_alive('actor/0'), 30, 'its end')
   assert (tmp_path / 'actor/0').read_text() == 'restarted\n'
