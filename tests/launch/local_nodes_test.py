@@ -49,7 +49,7 @@ print([n for n in ('launchpad', 'courier_servers') if ours + n in sys.modules])
     check=True,
     stdout=subprocess.PIPE,
     text=True,
-    timeout=2 * services.SECONDS,
+    timeout=2 * _SECONDS,
   )
   # Threads print here.
   assert ended.stdout == 'replay starts generation 0\n[]\n'
