@@ -38,8 +38,8 @@ def _ask(learner):
 
 
 def test_are_read_once_per_learner_step(ask, learner):
-  for _ in range(2):
-    policy, steps = ask('policy', 'learner_steps')
+  ask('policy', 'learner_steps')
+  policy, steps = ask('policy', 'learner_steps')
   np.testing.assert_array_equal(policy[0], np.zeros(2, np.float32))
   assert (policy[0].dtype, policy[1].shape, steps) == (np.float32, (), 0)
   assert learner.num_reads == 1

@@ -57,9 +57,8 @@ class TestDQNUpdate:
     modules = update._network, update._target_network
     for seed, module in enumerate(modules):
       acting_policies.fill(module.variables, seed)
-    twin = numpy_dqn.Learner(
-      *map(transition_updates.arrays, modules), builder.config
-    )
+    network, target = map(transition_updates.arrays, modules)
+    twin = numpy_dqn.Learner(network, target, builder.config)
     transition_updates.check_steps(
       update,
       twin.step,
