@@ -109,6 +109,11 @@ class Checkpointer:
     Returns:
       The checkpoint's folder.
     """
+    for name, array in arrays.items():
+      if array.dtype.hasobject:
+        raise ValueError(
+          f'arrays must hold plain numbers, but {name} has dtype {array.dtype}.'
+        )
     return self.add(lambda folder: _write(folder, arrays, state, replay_path))
 
   def add(self, write: Callable[[str], None], least_number: int = 1) -> str:

@@ -220,7 +220,7 @@ class Workers(launcher.Workers):
   """The fake nodes of one launch."""
 
   def __init__(self, program, session, host):
-    super().__init__(program)
+    super().__init__(program, {})
     self.clock = host.clock
     self.start_seconds = host.start_seconds
     self.save_seconds = host.save_seconds
