@@ -3,6 +3,7 @@
 import contextlib
 import json
 import socket
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,13 +15,23 @@ from repertory.components.runtime import callers
 _TYPES = {'actor': str, 'run_id': str, 'generation': int, 'token': str}
 
 
+# Time limit for a handshake. Actors send it immediately; a silent connection
+# would occupy a descriptor for ever.
+TIMEOUT_SECONDS = 30.0
+
+
 class Handshake:
   """A connection whose handshake is not complete."""
 
   def __init__(self, stream: socket.socket):
     """Starts with no data; the socket is non-blocking."""
     self.stream = stream
+    self._began_at = time.monotonic()
     self._data = b''
+
+  @property
+  def is_late(self) -> bool:
+    return time.monotonic() - self._began_at > TIMEOUT_SECONDS
 
   def receive(self) -> dict[str, Any] | None:
     """Receives data; returns the message once it is complete, or raises."""
@@ -46,6 +57,11 @@ class Handshake:
         return frames.parse_json(payload)
     if has_gone:
       raise ConnectionError
+    if self.is_late:
+      raise frames.ProtocolError(
+        f'Waited {TIMEOUT_SECONDS:g} seconds for the handshake with which '
+        f'every connection begins, got {len(self._data)} bytes of it.'
+      )
     return None
 
 

@@ -142,7 +142,7 @@ class InferenceServer:
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
-    self._handshakes: set[socket.socket] = set()
+    self._handshakes: dict[socket.socket, handshakes.Handshake] = {}
     self._connections: set[connections.ActorConnection] = set()
     self._held: list[connections.ActorConnection] = []
 
@@ -159,6 +159,9 @@ class InferenceServer:
       while not self._stop.is_set():
         for key, _ in self._selector.select(self._wait_seconds()):
           key.data()
+        for handshake in list(self._handshakes.values()):
+          if handshake.is_late:
+            self._shake_hands(handshake)
         self._release_held()
         for one in (self._waiter, self._refresher):
           if one.error is not None:
@@ -187,7 +190,7 @@ class InferenceServer:
         stream.close()
         return
       handshake = handshakes.Handshake(stream)
-      self._handshakes.add(stream)
+      self._handshakes[stream] = handshake
       self._selector.register(
         stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
       )
@@ -209,7 +212,7 @@ class InferenceServer:
       handshakes.refuse(stream, error)
       self._forget(stream)
       return
-    self._handshakes.remove(stream)
+    del self._handshakes[stream]
     connection = connections.ActorConnection(stream, hello, role, self._spec)
     self._connections.add(connection)
     role.owners.update(dict.fromkeys(hello['environment_ids'], connection))
@@ -327,7 +330,7 @@ class InferenceServer:
     self._forget(connection.stream)
 
   def _forget(self, stream: socket.socket) -> None:
-    self._handshakes.discard(stream)
+    self._handshakes.pop(stream, None)
     with contextlib.suppress(KeyError, ValueError):
       self._selector.unregister(stream)
     stream.close()

@@ -1,8 +1,15 @@
 """Tests of connecting and disconnecting actors and inference servers."""
 
+import select
+
 import pytest
 
-from repertory.components.inference import addresses, client, frames
+from repertory.components.inference import (
+  addresses,
+  client,
+  frames,
+  handshakes,
+)
 from repertory.components.runtime import callers, signals
 from support.launch import inference_fixture, raw_lane
 from support.replay import replay_fixture
@@ -87,6 +94,35 @@ class TestDeath:
       with pytest.raises(frames.ProtocolError, match='must have the token'):
         it.connection([0, 1], token='\ud800', purpose='which is not checked')
       it.connection([0, 1], token='right').step(0)
+
+
+class TestLateHandshake:
+  HELLO = frames.pack_json(frames.HELLO, raw_lane.hello([2, 3]))
+
+  @pytest.mark.parametrize(
+    ('data', 'message'),
+    [
+      pytest.param(b'', 'got 0 bytes', id='silent'),
+      pytest.param(HELLO[:40], 'got 40 bytes', id='no_rest'),
+    ],
+  )
+  def test_is_refused(self, data, message, monkeypatch):
+    monkeypatch.setattr(handshakes, 'TIMEOUT_SECONDS', 1.0)
+    with inference_fixture.serving() as it:
+      late = it.speak(data)
+      other = it.connection([0])  # By now the first one is accepted, too.
+      other.step(0)
+      assert not select.select([late], [], [], 0)[0]  # Not yet.
+      reason = raw_lane.read_reason(late)
+      assert 'Waited 1 seconds for the handshake with which' in reason
+      assert message in reason
+      assert late.recv(1) == b''
+      other.step()
+      # Later connections still have time.
+      early = it.speak(self.HELLO[:20])
+      early.sendall(self.HELLO[20:])
+      kind, _ = raw_lane.read_frame(early)
+      assert kind == frames.WELCOME
 
 
 class TestServerGone:
