@@ -90,7 +90,7 @@ class QTOptBuilder(experience_replay.TransitionReplayBuilder):
       ((item.observation, item.action), item.reward),
       config.train_buffer_size,
       config.samples_per_target,
-      config.items_per_step,
+      config.items_per_learner_step,
       {
         'max_size': 'train_buffer_size',
         'min_size': 'batch_size',

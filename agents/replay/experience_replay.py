@@ -42,7 +42,7 @@ def describe(
   rate_limit = replay.RateLimit.with_default_buffer(
     config.samples_per_insert,
     config.min_replay_size,
-    batch_size=config.items_per_step,
+    batch_size=config.items_per_learner_step,
     items_per_insert=num_environments * items.max_items_per_step,
   )
   if config.error_buffer is not None:
@@ -58,7 +58,7 @@ def describe(
   return experience_lib.Experience(
     items,
     [table],
-    batch_size=config.items_per_step,
+    batch_size=config.items_per_learner_step,
     prefetch=config.prefetch,
     min_priority=config.min_priority if config.prioritized else None,
     setting_names=names,

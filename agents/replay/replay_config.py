@@ -61,7 +61,7 @@ class ReplayConfig(agent_config.AgentConfig):
   )
 
   @property
-  def items_per_step(self) -> int:
+  def items_per_learner_step(self) -> int:
     """Items per learner step."""
     return self.batch_size * self.num_sgd_steps_per_step
 

@@ -28,7 +28,7 @@ class ReplayRatio:
     table: tables.TableSpec,
     batch_size: int,
     *,
-    items_per_step: int = 1,
+    items_per_insert: int = 1,
     samples: int = 0,
     learner_steps: int = 0,
   ):
@@ -39,7 +39,7 @@ class ReplayRatio:
     Args:
       table: The table that the learner samples.
       batch_size: Items of each update.
-      items_per_step: Maximum items that one step of all environments creates.
+      items_per_insert: Maximum items that one step of all environments creates.
       samples: Items sampled from the table before the learner begins.
       learner_steps: Updates so far.
 
@@ -47,7 +47,7 @@ class ReplayRatio:
       SettingError: If acting and learning would both wait forever with this
         table; names the setting to change.
     """
-    table.check(batch_size, items_per_step)
+    table.check(batch_size, items_per_insert)
     self._table = table
     self._batch_size = batch_size
     # A single tuple, so that other threads read a consistent pair.

@@ -227,7 +227,8 @@ class Coordinator:
   def fail(self, failure: failures.Failure) -> None:
     """Ends the run because a node failed; the first failure is reported.
 
-    The failure of a node that can be restarted is only stored, until `lose`.
+    The failure of a node that can be restarted is only stored, until
+    `decide_restart`.
     """
     with self._lock:
       is_kept = self._phases.is_running and self._node_registry.keep_cause(
@@ -241,8 +242,8 @@ class Coordinator:
     with self._lock:
       self._end(failure)
 
-  def lose(self, failure: failures.Failure) -> bool:
-    """Handles the premature end of a node; returns whether to restart it.
+  def decide_restart(self, failure: failures.Failure) -> bool:
+    """Decides whether to restart a node that has ended too early.
 
     A failure that the node has reported takes precedence. If it is not
     restarted, and was not done, the run ends.
@@ -255,7 +256,7 @@ class Coordinator:
       if not self._node_registry.may_restart(node):
         self._end(failure)
         return False
-      self._fencing.replace(node, self._node_registry.restart(node))
+      self._fencing.replace(node, self._node_registry.mark_restarted(node))
       self._step_budget.drop(node)
       self._gauges.forget(node)
       self._message = f'{node} was started again: {failure.summary}'

@@ -151,7 +151,7 @@ class NodeRegistry:
     """Returns the failure the node reported, else the given one."""
     return self._causes.pop(failure.node, failure)
 
-  def restart(self, name: str) -> int:
+  def mark_restarted(self, name: str) -> int:
     """Marks a node as restarting; returns its number of restarts."""
     node = self._nodes[name]
     node.restarts.take()

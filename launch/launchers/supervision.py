@@ -90,7 +90,7 @@ def run(
       with launcher.launch(make_program(session), log_directory) as workers:
         return watch.run(workers)
     except failures.NodeError as error:
-      # A node that raised would raise again, and the coordinator has restarted
+      # A node that raised would raise again, and `_Watch` has restarted
       # replaceable nodes within their own budgets.
       is_replaceable = kinds.kind_of(error.failure.node).is_replaceable
       if is_replaceable or not error.failure.is_lost or not budget.is_left():
@@ -309,7 +309,7 @@ class _Watch:
     """Restarts nodes that have ended too early, or ends the run."""
     for name in self._workers.find_ended():
       failure = self._workers.failure_of(name)
-      if self._coordinator.call('lose', failure):
+      if self._coordinator.call('decide_restart', failure):
         self._workers.restart(name)
 
   def _end_overdue(self, seen: reports.Observation) -> None:
@@ -320,7 +320,9 @@ class _Watch:
         cause = f"'{name}' in its process: {cause}"
       cause += '' if owner is None else ' Its process was killed.'
       failure = failures.Failure(owner or name, cause, is_lost=True)
-      if self._coordinator.call('lose', failure) and owner is not None:
+      if (
+        self._coordinator.call('decide_restart', failure) and owner is not None
+      ):
         self._workers.restart(owner)
 
   def _check_progress(self, seen: reports.Observation) -> None:

@@ -58,7 +58,7 @@ def test_reports_of_an_old_generation_are_refused(sign):
   assert old.acquire_steps('actor/0', 1) > 0
   assert _report(old, 5).steps == 5
   failure = failures.Failure('actor/0', 'Its host was lost.', is_lost=True)
-  assert launcher.futures.lose(failure).result(_SECONDS)
+  assert launcher.futures.decide_restart(failure).result(_SECONDS)
   for call in (
     lambda: _report(old, 3),
     lambda: old.acquire_steps('actor/0', 1),

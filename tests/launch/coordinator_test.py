@@ -89,7 +89,7 @@ class TestFailures:
     coordinator.expect(['actor/0', 'actor/1'])
     coordinator.register('actor/0', {})
     coordinator.stop('interrupted')
-    assert not coordinator.lose(failures.Failure('actor/0', 'killed'))
+    assert not coordinator.decide_restart(failures.Failure('actor/0', 'killed'))
     assert coordinator.failure() is None
 
 
