@@ -268,7 +268,7 @@ _CASES = {
 @pytest.mark.parametrize(
   ('name', 'topology'),
   [(name, one) for name, case in _CASES.items() for one in case.topologies],
-  ids=str,
+  ids=lambda one: one if isinstance(one, str) else '_'.join(one),
 )
 @trainings.over_seeds
 def test_reaches_a_return(tmp_path, name, topology, seed):
