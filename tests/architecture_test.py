@@ -76,3 +76,30 @@ class TestCode:
 
   def test_functions_are_short(self):
     self.check_all(rules.check_function_lengths)
+
+
+@pytest.mark.parametrize(
+  ('rule', 'path', 'source'),
+  [
+    (
+      rules.check_direction,
+      'components/a.py',
+      'def f():\n  from repertory import environments',
+    ),
+    (
+      rules.check_direction,
+      'agents/dqn/a.py',
+      "importlib.import_module('repertory.agents.r2d2')",
+    ),
+    (
+      rules.check_ranks,
+      'launch/nodes/a.py',
+      'from repertory.launch import launchers',
+    ),
+    (rules.check_ranks, 'components/novelty/a.py', ''),
+    (rules.check_fences, 'launch/a.py', 'import gymnasium.spaces'),
+    (rules.check_function_lengths, 'a.py', 'def f():\n' + '  y = 1\n' * 60),
+  ],
+)
+def test_rules_find_violations(rule, path, source):
+  assert len(rule(path, ast.parse(source))) == 1

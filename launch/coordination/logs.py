@@ -104,7 +104,9 @@ class RunLogs:
     board = file(
       'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
     )
-    logger = loggers.Dispatch([csv, rows, board, Passing(label, self._also)])
+    logger = loggers.Dispatch(
+      [csv, rows, board, FunctionLogger(label, self._also)]
+    )
     if label in _LATEST:
       logger = self._merged[label] = aggregate(logger, _LATEST[label])
     self._loggers[label] = logger
@@ -115,7 +117,7 @@ class RunLogs:
       self._warn_user(message)
 
 
-class Passing(loggers.Logger):
+class FunctionLogger(loggers.Logger):
   """Passes rows with their label to a function."""
 
   def __init__(

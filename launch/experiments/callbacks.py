@@ -444,7 +444,7 @@ def _check_names(name: str, kind: type) -> None:
 
 
 def check(experiment: Any) -> None:
-  """Checks an experiment's callbacks and evaluation settings_lib.
+  """Checks an experiment's callbacks and evaluation settings.
 
   Args:
     experiment: A `launch.Experiment`.

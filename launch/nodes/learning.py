@@ -61,7 +61,7 @@ class LearningNode(node.Node, core.VariableSource):
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
     self._logger = logs.aggregate(
-      logs.Passing(kinds.LEARNER.name, self._coordinator.write),
+      logs.FunctionLogger(kinds.LEARNER.name, self._coordinator.write),
       latest=['skipped_updates'],
     )
 

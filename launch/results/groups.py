@@ -13,6 +13,8 @@ _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
 _NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
+_DIGITS = 4  # Of long floats in labels, unless that makes two groups equal.
+_SHORT = 8  # Floats of at most this number of characters are never rounded.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +89,10 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
     first, *_ = own = [members[seed] for seed in sorted(members)]
     agent, environment = first.agent or '', first.environment or ''
     groups.append(Group(agent, environment, _describe_run(first), own))
-  named = sorted(_name(groups), key=lambda one: (one.label, one.environment))
+  rounded, whole = (list(_name(groups, digits)) for digits in (_DIGITS, None))
+  num_labels = [len({one.label for one in named}) for named in (rounded, whole)]
+  named = rounded if len({*num_labels}) == 1 else whole
+  named.sort(key=lambda one: (one.label, one.environment))
   return Grouped(named, notes)
 
 
@@ -148,13 +153,14 @@ def _freeze(value: Any) -> str:
   return json.dumps(value, sort_keys=True, default=str)
 
 
-def _name(groups: Sequence[Group]) -> Iterator[Group]:
+def _name(groups: Sequence[Group], digits: int | None) -> Iterator[Group]:
   """Labels groups by agent, and by settings that differ on one environment."""
   for agent in {group.agent for group in groups}:
     own = [one for one in groups if one.agent == agent]
     names = _find_distinguishing(own)
     for one in own:
-      texts = [_write(n, one.settings[n]) for n in names if n in one.settings]
+      found = {n: one.settings[n] for n in names if n in one.settings}
+      texts = [_write(name, value, digits) for name, value in found.items()]
       yield dataclasses.replace(one, label=', '.join([agent, *texts]))
 
 
@@ -192,11 +198,18 @@ def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
   return list(distinguishing)
 
 
-def _write(name: str, value: Any) -> str:
+def _write(name: str, value: Any, digits: int | None) -> str:
   if name in _PLAIN_BY_THEMSELVES:
     return str(value)
   if isinstance(value, (list, tuple)):
-    value = ','.join(map(str, value))
+    value = ','.join(_round(one, digits) for one in value)
   if isinstance(value, bool):
     value = str(value).lower()
-  return f'{name}={value}'
+  return f'{name}={_round(value, digits)}'
+
+
+def _round(value: Any, digits: int | None) -> str:
+  text = str(value)
+  if digits and isinstance(value, float) and len(text) > _SHORT:
+    return f'{value:.{digits}g}'
+  return text

@@ -144,3 +144,10 @@ class _Policy(interfaces.Policy):
 def test_wrong_steps_of_a_policy_are_named(output, message):
   with pytest.raises(ValueError, match=message):
     _Policy(output).act(tf.ones([4, 3]), np.ones([4], np.int32), ())
+
+
+def test_update_that_returns_nothing_is_named():
+  update = _Update()
+  update.result = None
+  with pytest.raises(ValueError, match=r'must return an Up.*, got None'):
+    _trace(update)

@@ -9,6 +9,8 @@ from repertory.agents.interface import conformance
 from repertory.components import specs, types
 from repertory.environments.registry import registry
 from repertory.examples import auxiliary_head as example
+from repertory.launch.opening import resuming
+from support.launch import log_files
 
 _SPEC = specs.EnvironmentSpec(
   observations=specs.Array((2, 2), np.float32),
@@ -72,3 +74,18 @@ def test_learns_catch(seed, tmp_path):
   status = _run(tmp_path, 3_000, seed, hidden_sizes=(64,))
   assert status.evaluation_return is not None
   assert status.evaluation_return >= 0.9
+
+
+def test_head_learns_and_is_saved(tmp_path):
+  _run(tmp_path, 600, hidden_sizes=(16,), min_replay_size=100)
+  errors = [
+    row['prediction_error'] for row in log_files.rows(tmp_path, 'learner')
+  ]
+  # Two of the 30 numbers are 1; the head initially predicts none.
+  assert errors[-1] < 0.8 * errors[0]
+  arrays = resuming.load_checkpoint(str(tmp_path)).arrays
+  (head,) = (
+    array for name, array in arrays.items()
+    if name.startswith('policy/') and 'prediction_head/b' in name
+  )  # fmt: skip
+  assert np.abs(head).max() > 0  # Biases are initialized with zeros.
