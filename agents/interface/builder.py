@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import inspect
+import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
@@ -18,7 +19,6 @@ from repertory.components import (
   specs,
   transports,
 )
-from repertory.components.config import settings
 from repertory.components.runtime import nests
 from repertory.components.transports import experience as experience_lib
 
@@ -104,7 +104,7 @@ class Builder(transports.TransportParts, abc.ABC):
         declares, by `config: MyConfig` in its body.
     """
     if config is None:
-      config = settings.types_of(type(self))['config']()
+      config = typing.get_type_hints(type(self))['config']()
     self.config: Any = config
 
   def __init_subclass__(cls, **kwargs: Any):

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import importlib
 import pkgutil
+import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,7 @@ def parse_settings(
   Raises:
     SettingError: If a field is unknown, or a value is invalid.
   """
-  kinds = settings_lib.types_of(config_class)
+  kinds = typing.get_type_hints(config_class)
   known = [field.name for field in dataclasses.fields(config_class)]
   for field in settings:
     if field not in known:

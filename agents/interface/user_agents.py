@@ -18,7 +18,7 @@ from typing import Any
 
 from repertory.agents.interface import agent_config
 from repertory.agents.interface.agent import Agent
-from repertory.components.config import import_paths, settings
+from repertory.components.config import import_paths
 from repertory.components.config.settings import SettingError
 
 # Name of the presets in a module.
@@ -87,7 +87,7 @@ def _find_config_class(name: str, found: type) -> type:
     kinds = (_declared_config(one) for one in found.__mro__)
     config_class: Any = next((kind for kind in kinds if kind is not None), None)
     if _is_config(config_class):
-      settings.types_of(config_class)  # Checks that all types resolve.
+      typing.get_type_hints(config_class)  # Checks that all types resolve.
   except Exception as error:
     raise _refuse(
       name,
@@ -110,7 +110,7 @@ def _find_config_class(name: str, found: type) -> type:
 def _declared_config(one: type) -> Any:
   """Returns the config class that a class itself declares, or None."""
   if 'config' in vars(one).get('__annotations__', {}):
-    return settings.types_of(one)['config']
+    return typing.get_type_hints(one)['config']
   constructor = vars(one).get('__init__')
   hints = typing.get_type_hints(constructor) if constructor else {}
   for hint in hints.values():

@@ -95,7 +95,7 @@ class Setting:
 
 def describe(settings_class: type) -> list[Setting]:
   """Returns the descriptions of the fields of a settings dataclass."""
-  kinds = types_of(settings_class)
+  kinds = typing.get_type_hints(settings_class)
   return [
     Setting(
       each.name,
@@ -112,15 +112,6 @@ def _default_of(field: dataclasses.Field) -> Any:
   if field.default_factory is not dataclasses.MISSING:
     return field.default_factory()
   return field.default
-
-
-def types_of(settings_class: type) -> dict[str, Any]:
-  """Returns the types of attributes by name, resolving annotations in quotes.
-
-  Raises:
-    Exception: If an annotation cannot be resolved in the class's module.
-  """
-  return typing.get_type_hints(settings_class)
 
 
 def parse(name: str, value: Any, annotation: Any) -> Any:

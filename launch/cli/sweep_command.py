@@ -4,6 +4,7 @@ import functools
 import os
 import signal
 import sys
+import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -241,7 +242,7 @@ def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
     name = name.removeprefix(reward_model_config.PREFIX)
   found = values_lib.read(flag, values[flag].value or '', str)
   for one in found if isinstance(found, tuple) and values[flag].value else ():
-    types = settings_lib.types_of(get(one).config_class)
+    types = typing.get_type_hints(get(one).config_class)
     if name in types:
       return settings_lib.kind_of(types[name])
   return str  # Unknown: `train` reports it.
