@@ -50,25 +50,25 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     num_environments: int,
     seed: int,
     *,
-    num_moments: int,
+    num_records: int,
     observation_spec: types.Nest,
-    moment_spec: StepRecord,
+    record_spec: StepRecord,
     lead: int,
   ):
     """Initializes the table; `begin` creates its variables.
 
     Args:
-      num_moments: M, step records per environment that are enough for
+      num_records: M, step records per environment that are enough for
         `max_size` items, however short the episodes are.
       observation_spec: Specs of an observation, as `tf.TensorSpec`s.
-      moment_spec: Specs of a step record of one environment.
+      record_spec: Specs of a step record of one environment.
       lead: Maximum number of step records of an item before its anchor.
     """
     super().__init__(experience.table, experience.batch_size)
     table = experience.table
     self._num_environments = num_environments
-    self._num_moments = num_moments
-    self._observation_spec, self._moment_spec = observation_spec, moment_spec
+    self._num_records = num_records
+    self._observation_spec, self._record_spec = observation_spec, record_spec
     self._lead = lead
     self._exponent = table.priority_exponent
     self._min_priority = experience.min_priority
@@ -99,20 +99,20 @@ class ReplayTransport(compiled_transport.CompiledTransport):
 
   @property
   def num_bytes(self):
-    specs = tree.flatten((self._observation_spec, self._moment_spec))
+    specs = tree.flatten((self._observation_spec, self._record_spec))
     row = sum(spec.dtype.size * spec.shape.num_elements() for spec in specs)
-    return row * self._num_moments * self._num_environments
+    return row * self._num_records * self._num_environments
 
   def begin(self, carry):
     """Creates the variables, and writes the first observations."""
     self._tree = sum_tree.TensorSumTree(
-      self._num_moments * self._num_environments
+      self._num_records * self._num_environments
     )
     # Each observation has a flag: whether it is an episode's first.
     self._observations = self._make_rows(
       (self._observation_spec, tf.TensorSpec([], tf.bool))
     )
-    self._moments = self._make_rows(self._moment_spec)
+    self._moments = self._make_rows(self._record_spec)
     counters = random_streams.initial_counters(
       self._seed, range(self._batch_size)
     )
@@ -127,7 +127,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     self._write(self._moments, self._note(step, version))
     self._now.assign_add(1)
     # Removes the items that begin at the step that is overwritten next.
-    begin = self._now + self._lead - self._num_moments
+    begin = self._now + self._lead - self._num_records
     self._remove_until(lambda: self._oldest <= begin)
     self._write_observation(carry)
     weight = tf.constant(1.0, tf.float64)
@@ -202,7 +202,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
 
     Row m · N + b holds step m, modulo M, of environment b.
     """
-    size = self._num_moments * self._num_environments
+    size = self._num_records * self._num_environments
     return tree.map_structure(
       lambda leaf: tf.Variable(
         tf.zeros([size, *leaf.shape], leaf.dtype), trainable=False
@@ -212,7 +212,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
 
   def _start_of(self, moment: tf.Tensor) -> tf.Tensor:
     """Returns the row of the first environment at a step, int32."""
-    place = tf.math.floormod(moment, self._num_moments)
+    place = tf.math.floormod(moment, self._num_records)
     return tf.cast(place, tf.int32) * self._num_environments
 
   def _write(self, variables: types.Nest, now: types.Nest) -> None:
@@ -244,13 +244,13 @@ class ReplayTransport(compiled_transport.CompiledTransport):
       lambda i: is_too_old(),
       remove,
       [tf.constant(0)],
-      maximum_iterations=self._num_moments,
+      maximum_iterations=self._num_records,
       parallel_iterations=1,
     )
 
   def _neighbors(self, anchors: tf.Tensor, offsets: range) -> tf.Tensor:
     """Returns rows at offsets of anchors, same environment, `[B, T]`."""
-    size, moments = self._num_environments, self._num_moments
+    size, moments = self._num_environments, self._num_records
     places = anchors[:, None] // size + tf.constant(list(offsets))
     places = tf.math.floormod(places, moments)
     return places * size + (anchors % size)[:, None]

@@ -42,9 +42,9 @@ class SequenceTransport(replay_transport.ReplayTransport):
     num_items = -(-experience.table.max_size // num_environments)
     super().__init__(
       experience, num_environments, seed,
-      num_moments=num_items * gap + items.length,
+      num_records=num_items * gap + items.length,
       observation_spec=step.observation,
-      moment_spec=replay_transport.StepRecord(
+      record_spec=replay_transport.StepRecord(
         step.action, step.reward, step.discount, _BOOL, _BOOL, step.extras,
         signature.state, signature.version,
       ),
@@ -77,7 +77,7 @@ class SequenceTransport(replay_transport.ReplayTransport):
     if not items.across_episodes:
       done |= step.ended
     size = self._num_environments
-    places = tf.math.floormod(starts + items.burn_in, self._num_moments)
+    places = tf.math.floormod(starts + items.burn_in, self._num_records)
     anchors = tf.cast(places, tf.int32) * size + tf.range(size)
     held = done & (starts + items.burn_in >= self._oldest)
     self._tree.set(anchors, tf.where(held, weight, self._tree.get(anchors)))
@@ -128,5 +128,5 @@ class SequenceTransport(replay_transport.ReplayTransport):
   def _times_of(self, anchors: tf.Tensor) -> tf.Tensor:
     """Returns the steps of anchors, counted from the very first step."""
     places = tf.cast(anchors // self._num_environments, tf.int64)
-    ages = tf.math.floormod(self._now - places, self._num_moments)
+    ages = tf.math.floormod(self._now - places, self._num_records)
     return self._now - ages

@@ -30,9 +30,9 @@ class TransitionTransport(replay_transport.ReplayTransport):
     num_items = -(-experience.table.max_size // num_environments)
     super().__init__(
       experience, num_environments, seed,
-      num_moments=2 * num_items + items.n_step,
+      num_records=2 * num_items + items.n_step,
       observation_spec=signature.observation,
-      moment_spec=replay_transport.StepRecord(
+      record_spec=replay_transport.StepRecord(
         signature.action, signature.reward, signature.discount, happened=(),
         ended=tf.TensorSpec([], tf.bool), extras=signature.extras,
       ),

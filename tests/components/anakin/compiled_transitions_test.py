@@ -67,7 +67,7 @@ def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
     num_dropped.append(scripted_rollouts.check_held(player, held, max_size))
     assert num_dropped[-1] >= num_dropped[-2]
   # The ring wrapped around.
-  assert player.time > 2 * player.transport._num_moments
+  assert player.time > 2 * player.transport._num_records
   assert num_dropped[-1] >= len(anchored) - max_size > max_size
 
 

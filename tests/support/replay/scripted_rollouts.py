@@ -128,7 +128,7 @@ class Player:
       autograph=False,
     )
     # All rows at once: those that cannot be sampled are ignored.
-    size = transport._num_moments * script.num_environments
+    size = transport._num_records * script.num_environments
     self._cut = tf.function(
       lambda: transport._cut(tf.range(size)), autograph=False
     )
@@ -158,7 +158,7 @@ class Player:
     items = self._cut()
     leaves = [leaf.numpy() for leaf in tree.flatten(items)]
     num_environments = self._script.num_environments
-    num_moments = self.transport._num_moments
+    num_moments = self.transport._num_records
     found = {}
     for row in rows.tolist():
       place, environment = divmod(row, num_environments)
