@@ -182,6 +182,8 @@ class GymnasiumAdapter(dm_env.Environment):
     if type(terminated) is not bool or type(truncated) is not bool:
       terminated = _to_flag('terminated', terminated)
       truncated = _to_flag('truncated', truncated)
+    if type(reward) is not float:
+      reward = _to_float(reward)
     self._ended = terminated or truncated
     return dm_env.TimeStep(
       _LAST if self._ended else _MID,
@@ -296,3 +298,10 @@ def _to_flag(name: str, value: Any) -> bool:
     f'{name}: expected True or False, found {casting.shorten(value)}. Return '
     "the five values of Gymnasium's `step` in their order."
   )
+
+
+def _to_float(reward: Any) -> float:
+  try:
+    return float(casting.cast(reward, (), np.dtype(np.float64)))
+  except ValueError as error:
+    raise EnvironmentContractError(f'reward of `gym_env`: {error}.') from error

@@ -1,5 +1,6 @@
 """Conversion of Gymnasium spaces to dm_env specs, and of their values."""
 
+import operator
 from collections import abc
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -50,13 +51,11 @@ def make_codec(space: Any, place: str, is_batch: bool = False) -> Codec:
     ValueError: If the space is of another kind.
   """
   spaces = import_gymnasium().spaces
-  start: Any = 0
   if isinstance(space, (spaces.Dict, spaces.Tuple)):
     return _make_nest_codec(space.spaces, place, is_batch)
   if isinstance(space, spaces.Discrete):
-    start = space.start
-    spec = specs.DiscreteArray(int(space.n), space.dtype, place)
-  elif isinstance(space, spaces.MultiBinary):
+    return _make_discrete_codec(space, place, is_batch)
+  if isinstance(space, spaces.MultiBinary):
     spec = specs.BoundedArray(space.shape, space.dtype, 0, 1, place)
   elif isinstance(space, spaces.MultiDiscrete):
     minimum, maximum = space.start, space.start + space.nvec - 1
@@ -75,13 +74,7 @@ def make_codec(space: Any, place: str, is_batch: bool = False) -> Codec:
       ' that it returns arrays of fixed shape.',
     )
   convert = (lambda array: array) if is_batch else _make_cast(spec, place)
-  if not start:
-    return Codec(spec, convert, convert)
-  return Codec(
-    spec,
-    lambda value: convert(value) - start,
-    lambda action: convert(action) + start,
-  )
+  return Codec(spec, convert, convert)
 
 
 def _make_cast(spec: specs.Array, place: str) -> Callable[[Any], Any]:
@@ -93,11 +86,35 @@ def _make_cast(spec: specs.Array, place: str) -> Callable[[Any], Any]:
       return value
     try:
       # Many environments return lists or Python numbers.
-      return casting.cast(np.asarray(value), shape, dtype)[()]
+      return casting.cast(np.asarray(value), shape, dtype)
     except ValueError as error:
       raise ValueError(f'{place}: {error}.') from error
 
   return convert
+
+
+def _make_discrete_codec(space: Any, place: str, is_batch: bool) -> Codec:
+  n, start = int(space.n), int(space.start)
+
+  def shift(value: Any, lowest: int, change: Callable[[Any, Any], Any]) -> Any:
+    if not is_batch:
+      try:
+        fits = lowest <= operator.index(value) < lowest + n
+      except TypeError:
+        fits = False
+      if not fits:
+        raise ValueError(
+          f'{place}: expected an integer from {lowest} to {lowest + n - 1}, '
+          f'found {casting.shorten(value)}.'
+        )
+      value = space.dtype.type(value)
+    return change(value, space.start) if start else value
+
+  return Codec(
+    specs.DiscreteArray(n, space.dtype, place),
+    lambda value: shift(value, start, operator.sub),
+    lambda action: shift(action, 0, operator.add),
+  )
 
 
 def _make_nest_codec(
@@ -105,15 +122,12 @@ def _make_nest_codec(
 ) -> Codec:
   is_mapping = isinstance(children, abc.Mapping)
   items = children.items() if is_mapping else enumerate(children)
-  codecs = {
-    key: make_codec(child, f'{place}[{key!r}]', is_batch)
-    for key, child in items
-  }
+  codecs = {k: make_codec(c, f'{place}[{k!r}]', is_batch) for k, c in items}
 
   def build(values: Iterable[Any]) -> Nest:
     return dict(zip(codecs, values)) if is_mapping else tuple(values)
 
-  def check(nest: Any) -> Any:
+  def convert(nest: Any, direction: str) -> Nest:
     if is_mapping:
       expected = f'a mapping with the keys {list(codecs)}'
       fits = isinstance(nest, abc.Mapping) and nest.keys() == codecs.keys()
@@ -124,14 +138,10 @@ def _make_nest_codec(
       raise ValueError(
         f'{place}: expected {expected}, found {casting.shorten(nest)}.'
       )
-    return nest
+    return build(getattr(c, direction)(nest[k]) for k, c in codecs.items())
 
-  def decode(nest: Any) -> Nest:
-    check(nest)
-    return build(codec.decode(nest[key]) for key, codec in codecs.items())
-
-  def encode(nest: Nest) -> Any:
-    check(nest)
-    return build(codec.encode(nest[key]) for key, codec in codecs.items())
-
-  return Codec(build(codec.spec for codec in codecs.values()), decode, encode)
+  return Codec(
+    build(codec.spec for codec in codecs.values()),
+    lambda nest: convert(nest, 'decode'),
+    lambda nest: convert(nest, 'encode'),
+  )

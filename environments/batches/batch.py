@@ -237,7 +237,7 @@ class _Loop(vector_batch.VectorSource):
         or leaf.shape != shape
         or leaf.dtype != dtype
       ):
-        leaf = _cast(path, leaf, shape, dtype)
+        leaf = casting.cast(leaf, shape, dtype, path)
       array[slot] = leaf
 
 
@@ -247,14 +247,5 @@ def _mismatch(name: str, expected: str, found: Any) -> ValueError:
 
 def _to_float(name: str, value: Any, dtype: np.dtype) -> float:
   if type(value) not in _FLOATS:
-    value = _cast(name, value, (), dtype)
+    value = casting.cast(value, (), dtype, name)
   return float(value)
-
-
-def _cast(
-  name: str, value: Any, shape: tuple[int, ...], dtype: np.dtype
-) -> np.ndarray:
-  try:
-    return casting.cast(value, shape, dtype)
-  except ValueError as error:
-    raise ValueError(f'{name}: {error}') from error

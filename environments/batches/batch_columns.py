@@ -118,10 +118,7 @@ class ActionColumn:
     """
     array = np.asarray(leaf)
     if array.dtype != self._dtype or array.shape != self._shape:
-      try:
-        array = casting.cast(array, self._shape, self._dtype)
-      except ValueError as error:
-        raise ValueError(f'{self._path}: {error}') from error
+      array = casting.cast(array, self._shape, self._dtype, self._path)
     # A copy, because an environment may change its action in place.
     array = array.astype(self._wide)
     if ended is not None:

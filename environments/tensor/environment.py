@@ -2,7 +2,7 @@
 
 import abc
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
@@ -127,7 +127,7 @@ class TensorEnvironment(abc.ABC):
 
     Zeros, of the structure, shapes and dtypes of the result of `start`.
     """
-    core, _ = self.start(tf.zeros([batch_size], tf.uint64), None)
+    core, _ = self._start(tf.zeros([batch_size], tf.uint64), None)
     return tf.nest.map_structure(tf.zeros_like, core)
 
   def initial_state(self, counters: tf.Tensor) -> State:
@@ -147,7 +147,7 @@ class TensorEnvironment(abc.ABC):
     Raises:
       ValueError: As by `step`.
     """
-    core, counters = self.start(state.counters, state.core)
+    core, counters = self._start(state.counters, state.core)
     _check_alike('Core of `start`', core, state.core)
     shape = counters.shape
     timestep = dm_env.TimeStep(
@@ -175,7 +175,7 @@ class TensorEnvironment(abc.ABC):
         dtypes.
     """
     first = state.ended  # [B]
-    fresh, fresh_counters = self.start(state.counters, state.core)
+    fresh, fresh_counters = self._start(state.counters, state.core)
     _check_alike('Core of `start`', fresh, state.core)
     # Valid actions in the rows that are restarted.
     idle = tf.nest.map_structure(
@@ -185,8 +185,11 @@ class TensorEnvironment(abc.ABC):
       self.action_spec(),
       action,
     )
-    core, reward, terminated, truncated, counters = self.advance(
+    advance = self.advance(
       state.core, _choose(first, idle, action), state.counters
+    )
+    core, reward, terminated, truncated, counters = _check_tuple(
+      'advance', advance, Advance._fields
     )
     _check_alike('Core of `advance`', core, state.core)
     flags = tf.TensorSpec(first.shape, tf.bool)
@@ -207,6 +210,11 @@ class TensorEnvironment(abc.ABC):
     )
     counters = tf.where(first, fresh_counters, counters)
     return State(core, counters, last), timestep
+
+  def _start(self, counters: tf.Tensor, before: Nest | None) -> Any:
+    """Calls `start`; checks and returns core and counters."""
+    found = self.start(counters, before)
+    return _check_tuple('start', found, ('core', 'counters'))
 
   def _observe(self, core: Nest, rows: tf.TensorShape) -> Nest:
     """Calls `observe`; checks shapes and dtypes against the spec."""
@@ -241,6 +249,16 @@ def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:
   return tf.nest.map_structure(choose, one, other)
 
 
+def _check_tuple(function: str, found: Any, names: Sequence[str]) -> Any:
+  """Returns the result of a function if it has the expected length."""
+  if isinstance(found, tuple) and len(found) == len(names):
+    return found
+  what = f'{len(found)} of them' if isinstance(found, tuple) else repr(found)
+  raise ValueError(
+    f'`{function}` must return a tuple of {", ".join(names)}; got {what}.'
+  )
+
+
 def _check_alike(name: str, found: Nest, expected: Nest) -> None:
   """Compares structure, shapes and dtypes of tensors."""
   try:
@@ -248,9 +266,8 @@ def _check_alike(name: str, found: Nest, expected: Nest) -> None:
   except (TypeError, ValueError) as error:
     raise ValueError(f'{name}: {error}') from error
   for one, other in zip(tf.nest.flatten(found), tf.nest.flatten(expected)):
-    if one.dtype != other.dtype or not other.shape.is_compatible_with(
-      one.shape
-    ):
+    fits = other.shape.is_compatible_with(one.shape)
+    if one.dtype != other.dtype or not fits:
       raise ValueError(
         f'{name}: expected {other.dtype.name} {other.shape}, found '
         f'{one.dtype.name} {one.shape}.'

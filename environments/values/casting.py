@@ -20,7 +20,9 @@ def fits_single(array: np.ndarray) -> bool:
   return bool(flat.dot(flat) <= MAX_SINGLE**2)
 
 
-def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+def cast(
+  value: Any, shape: tuple[int, ...], dtype: np.dtype, name: str = ''
+) -> np.ndarray:
   """Returns `value` as an array of exactly this shape and dtype.
 
   Never broadcasts, and never changes the meaning of a number: float64 may
@@ -30,20 +32,20 @@ def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
   Raises:
     ValueError: If the shape differs or the numbers do not fit the dtype. The
-      message starts with 'expected'; the caller prepends the name of the value.
+      message starts with the name, or with 'expected' if there is none.
   """
   if isinstance(value, (list, tuple, abc.Mapping)):
-    raise _mismatch(shape, dtype, f'the nest {shorten(value)}')
+    raise _mismatch(name, shape, dtype, f'the nest {shorten(value)}')
   array = np.asarray(value)
   if array.shape != shape:
     found = f'shape {array.shape} and dtype {array.dtype}'
-    raise _mismatch(shape, dtype, found)
+    raise _mismatch(name, shape, dtype, found)
   if array.dtype == dtype:
     return array
   integers = array.dtype.kind in 'iu' and dtype.kind in 'iu'
   if not (integers or np.can_cast(array.dtype, dtype, 'same_kind')):
     found = f'{shorten(value)} of dtype {array.dtype}'
-    raise _mismatch(shape, dtype, found)
+    raise _mismatch(name, shape, dtype, found)
   with np.errstate(over='ignore'):
     result = array.astype(dtype)
   if integers:
@@ -51,16 +53,15 @@ def cast(value: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
   else:
     fits = np.isfinite(result) == np.isfinite(array)
   if not fits.all():
-    raise _mismatch(shape, dtype, f'{shorten(value)}, which does not fit')
+    raise _mismatch(name, shape, dtype, f'{shorten(value)}, which does not fit')
   return result
 
 
 def _mismatch(
-  shape: tuple[int, ...], dtype: np.dtype, found: str
+  name: str, shape: tuple[int, ...], dtype: np.dtype, found: str
 ) -> ValueError:
-  return ValueError(
-    f'expected an array of shape {shape} and dtype {dtype}, found {found}'
-  )
+  expected = f'expected an array of shape {shape} and dtype {dtype}'
+  return ValueError(f'{name and name + ": "}{expected}, found {found}')
 
 
 def shorten(value: Any) -> str:

@@ -100,6 +100,18 @@ def test_ends_that_are_not_booleans(name, value):
     environments.step(np.zeros(1, np.int32))
 
 
+@pytest.mark.parametrize('reward', [None, 'high', [1.0]])
+def test_rewards_that_are_not_numbers(reward):
+  env = fake_gym_env.FakeGymEnv(reward=reward)
+  environment = gymnasium_adapter.GymnasiumAdapter(env, 0)
+  environment.reset()
+  with pytest.raises(
+    batch.EnvironmentContractError,
+    match=rf'^reward of `gym_env`: .*float64.*{re.escape(repr(reward))}',
+  ):
+    environment.step(0)
+
+
 def test_the_first_reset_is_seeded():
   env = fake_gym_env.FakeGymEnv()
   environment = gymnasium_adapter.GymnasiumAdapter(env, seed=3)

@@ -109,7 +109,8 @@ def test_actions_of_the_spec_are_of_the_space(space):
 @pytest.mark.parametrize(
   ('space', 'action', 'message'),
   [
-    (spaces.Discrete(2), 1.0, 'action_space: .*int64, found array.1.. of'),
+    (spaces.Discrete(2), 1.0, 'action_space: .* 0 to 1, found 1.0'),
+    (spaces.Discrete(3, start=5), 7, 'action_space: .* 0 to 2, found 7'),
     (spaces.Dict(a=spaces.Discrete(2)), {'b': 0}, 'action_space.*a.*b'),
     (spaces.Tuple([spaces.Discrete(2)]), (), 'action_space.*1 parts'),
   ],
@@ -123,15 +124,39 @@ def test_wrong_action(space, action, message):
   assert gym_env.actions == []
 
 
-def test_wrong_observation():
-  space = spaces.Dict(x=spaces.Discrete(2))
+def test_discrete_action_is_a_scalar():
+  gym_env = FakeGymEnv(action_space=spaces.Discrete(2))
+  environment = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+  environment.reset()
+  environment.step(np.array(1, np.int64))
+  assert type(gym_env.actions[0]) is np.int64
+
+
+@pytest.mark.parametrize('value', [0, 3, 1.5])
+def test_wrong_observation(value):
+  space = spaces.Dict(x=spaces.Discrete(2, start=1))
   environment = gymnasium_adapter.GymnasiumAdapter(
-    FakeGymEnv(space, observation={'x': 0.5}), 0
+    FakeGymEnv(space, observation={'x': value}), 0
   )
   with pytest.raises(
-    ValueError, match=r"observation_space\['x'\]: .*int64, found array.0.5"
+    batch.EnvironmentContractError,
+    match=rf"^observation_space\['x'\]: .* 1 to 2, found {value}\.$",
   ):
     environment.reset()
+
+
+def test_wrong_observation_in_a_batch():
+  gym_env = FakeGymEnv(spaces.Discrete(4, start=2), observation=2)
+  adapter = gymnasium_adapter.GymnasiumAdapter(gym_env, 0)
+  environments = batch.EnvironmentBatch([adapter])
+  environments.reset()
+  gym_env.observation = 1
+  with pytest.raises(
+    batch.EnvironmentContractError,
+    match='^Slot 0, step 1 of its episode: observation_space: expected an '
+    r'integer from 2 to 5, found 1\.$',
+  ):
+    environments.step(np.zeros(1, np.int32))
 
 
 def test_unsupported_space():

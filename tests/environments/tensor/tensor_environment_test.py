@@ -161,6 +161,20 @@ class TestStep:
       play(Changed(), make_action(1, 1))
 
 
+@pytest.mark.parametrize(
+  ('name', 'found', 'message'),
+  [
+    ('advance', (1, 2), 'tuple of core, reward, .* got 2 of them'),
+    ('start', None, '`start` must return a tuple of core, counters; got None'),
+  ],
+)
+def test_wrong_number_of_results(monkeypatch, name, found, message):
+  environment = Count()
+  monkeypatch.setattr(environment, name, lambda *arguments: found)
+  with pytest.raises(ValueError, match=message):
+    play(environment, make_action(1, 1))
+
+
 def test_initial_counters_follow_from_their_seeds():
   together = tensor.initial_counters([5, 0, 7, 5]).numpy()
   alone = [tensor.initial_counters([s]).numpy()[0] for s in (5, 0, 7, 5)]
