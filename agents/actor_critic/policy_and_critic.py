@@ -203,14 +203,9 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Takes a gradient step on the categorical TD loss.
 
-    Args:
-      data: Transitions.
-      action: Actions taken, scaled to [−1, 1], `[B, D]`.
-      action_t: Actions of the target policy in the next states, `[B, D]`.
-      weights: Importance weights, `[B]`.
-
-    Returns:
-      Metrics, and the KL divergence from the targets of each item, `[B]`.
+    Actions are `[B, D]`, in [−1, 1]; `action_t` are those of the target policy
+    in the next states, and `weights`, `[B]`, the importance weights. Returns
+    metrics, and each item's KL divergence from its targets, `[B]`.
     """
     target = data_parallel.split_rows(self._target.critic)
     targets = losses.categorical_td_targets(
