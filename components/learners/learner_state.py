@@ -207,10 +207,14 @@ class LearnerState(core.Learner):
     if directory is None:
       return 'was not saved'
     path = os.path.join(directory, f'step_{step}.npz')
+    temporary = f'{path}.tmp'
     try:
       os.makedirs(directory, exist_ok=True)
-      checkpointing.write_arrays(path, arrays.items())
+      checkpointing.write_arrays(temporary, arrays.items())
+      os.replace(temporary, path)
     except OSError as error:  # It must not hide the reason of the stop.
+      if os.path.exists(temporary):
+        os.remove(temporary)
       return f'could not be saved ({error})'
     return f'is in {path}'
 

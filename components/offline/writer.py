@@ -22,8 +22,8 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 # Files are written at this size or age of ended episodes.
 _FILE_BYTES, _FILE_SECONDS = 2**24, 120.0
-# Approximate overhead of an array in memory.
-_ARRAY_BYTES = 112
+# Maximum number of time steps in a block, and of blocks in a file of a slot.
+_BLOCK_STEPS, _FILE_BLOCKS = 256, 8
 # Minimum size of images, which are compressed to a tenth or less.
 _IMAGE_BYTES = 2**10
 
@@ -79,15 +79,16 @@ class RecordingWriter:
       name: Prefix of the files; numbering continues after existing files.
       num_episodes: Number of episodes to write per slot, `[B]`, without splits;
         None for all.
-      file_bytes: Approximate memory of episodes at which they are written.
+      file_bytes: Approximate size of episodes at which they are written.
     """
     self._directory = directory
     self._name = name
     self._num_left = None if num_episodes is None else list(num_episodes)
     self._file_bytes = file_bytes
     self._names: list[str] = []
-    # Leaves `[B, ...]` of each time step.
-    self._steps: list[list[np.ndarray]] = []
+    # Leaves `[B, block_steps, ...]`, because small arrays take much memory.
+    self._blocks: list[list[np.ndarray]] = []
+    self._num_steps = self._block_steps = 0
     # Per slot: first unwritten time step, and end of the last ended episode.
     self._starts = self._stops = np.zeros([0], np.int64)
     self._row_bytes = 0.0
@@ -102,7 +103,7 @@ class RecordingWriter:
 
   def _empty_state(self) -> dict[str, Any]:
     none = np.zeros([0], np.int64)
-    return {'_steps': [], '_starts': none, '_stops': none}
+    return {'_blocks': [], '_num_steps': 0, '_starts': none, '_stops': none}
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
     """Adds the first time step of all slots, `[B]`; open episodes stay open."""
@@ -138,13 +139,13 @@ class RecordingWriter:
 
   def _end_stream(self, keeps_open: bool = True) -> None:
     """Adds the last time step, which has no action, and writes everything."""
-    if self._now is None or not self._steps:
+    if self._now is None or not self._num_steps:
       return
     now, self._now = self._now, None
     try:
       self._keep(now, tree.map_structure(np.zeros_like, self._action))
       if keeps_open:
-        self._stops[:] = len(self._steps)
+        self._stops[:] = self._num_steps
         if self._num_left is not None:
           self._stops = np.where(self._num_left, self._stops, self._starts)
       self._write()
@@ -163,21 +164,27 @@ class RecordingWriter:
       timestep.step_type, timestep.reward, timestep.discount,
       *tree.flatten(timestep.observation), *tree.flatten(action),
     ]  # fmt: skip
-    if not self._steps:
+    if not self._num_steps:
       size = len(timestep.step_type)
       self._starts, self._stops = np.zeros([2, size], np.int64)
-      num_bytes = sum(leaf.nbytes + _ARRAY_BYTES for leaf in leaves)
-      self._row_bytes = num_bytes / size
-    self._steps.append(leaves)
+      self._row_bytes = sum(leaf.nbytes for leaf in leaves) / size
+      most = self._file_bytes / self._row_bytes / _FILE_BLOCKS
+      self._block_steps = max(1, min(_BLOCK_STEPS, int(most)))
+    size, row = self._block_steps, self._num_steps % self._block_steps
+    if not row:
+      self._blocks.append([np.repeat(x[:, None], size, 1) for x in leaves])
+    for column, leaf in zip(self._blocks[-1], leaves):
+      np.copyto(column[:, row], leaf)
+    self._num_steps += 1
     for slot in (timestep.step_type == _LAST).nonzero()[0]:
       if self._num_left is None or self._num_left[slot]:
-        self._stops[slot] = len(self._steps)
+        self._stops[slot] = self._num_steps
         if self._num_left is not None:
           self._num_left[slot] -= 1
 
   def _is_due(self) -> bool:
     """Returns whether to write: enough episodes ended, or one is too long."""
-    if not self._steps:
+    if not self._num_steps:
       return False
     file_rows = self._file_bytes / self._row_bytes
     num_ended = int(np.sum(self._stops - self._starts))
@@ -187,13 +194,13 @@ class RecordingWriter:
       return True
     if self._num_left is not None:
       return False
-    lengths = len(self._steps) - self._stops
+    lengths = self._num_steps - self._stops
     # One at a time, because writing takes memory, too.
     longest = lengths.argmax()
     if lengths[longest] <= 2 * file_rows:
       return False
     # The next part begins with the time step at which this one ends.
-    self._stops[longest] = len(self._steps)
+    self._stops[longest] = self._num_steps
     return True
 
   def _write(self) -> None:
@@ -207,14 +214,17 @@ class RecordingWriter:
         num_steps = self._count_unwritten()
         raise RecordingError(self._directory, num_steps, error) from error
     for slot, _, stop in spans:
-      is_open = self._steps[stop - 1][0][slot] != _LAST
-      self._starts[slot] = self._stops[slot] = stop - is_open
+      ((last,),) = self._rows(0, _Span(slot, stop - 1, stop))
+      self._starts[slot] = self._stops[slot] = stop - (last != _LAST)
     needed = self._starts
     if self._num_left is not None:  # Finished slots need none.
       is_done = np.array(self._num_left) == 0
-      needed = np.where(is_done, len(self._steps), needed)
+      needed = np.where(is_done, self._num_steps, needed)
     size = int(needed.min())
-    del self._steps[:size]
+    if size < self._num_steps:  # Otherwise all blocks are dropped.
+      size -= size % self._block_steps
+    del self._blocks[: -(-size // self._block_steps)]
+    self._num_steps -= size
     self._starts -= size
     self._stops -= size
 
@@ -227,33 +237,38 @@ class RecordingWriter:
     """Returns the number of unwritten steps of all slots."""
     stops = self._stops
     if self._num_left is None:
-      stops = np.full_like(stops, len(self._steps))
-    found = [rows[1:] for rows in self._rows(0, self._spans(stops))]
+      stops = np.full_like(stops, self._num_steps)
+    found = [np.concatenate(self._rows(0, s))[1:] for s in self._spans(stops)]
     if self._now is not None and self._num_left is None:
       found.append(self._now.step_type)
     return sum(int((step_type != _FIRST).sum()) for step_type in found)
 
-  def _rows(self, leaf: int, spans: Sequence[_Span]) -> list[np.ndarray]:
-    """Returns the time steps of each span, `[T, ...]`, in order."""
-    rows = np.stack([step[leaf] for step in self._steps])  # [N, B, ...]
-    return [rows[start:stop, slot] for slot, start, stop in spans]
+  def _rows(self, leaf: int, span: _Span) -> list[np.ndarray]:
+    """Returns views of a slot's time steps, `[T, ...]`, in order."""
+    slot, start, stop = span
+    size = self._block_steps
+    return [
+      self._blocks[i][leaf][slot, max(start - i * size, 0) : stop - i * size]
+      for i in range(start // size, (stop - 1) // size + 1)
+    ]
 
   def _columns(
     self, spans: Sequence[_Span]
   ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields names and columns, one at a time, because all may be large."""
     for leaf, name in enumerate(self._names):
-      rows = self._rows(leaf, spans)
+      parts = [self._rows(leaf, span) for span in spans]
+      column = np.concatenate([rows for part in parts for rows in part])
       if leaf == 0:  # Continued episodes begin with FIRST, too.
-        for step_type in rows:
-          step_type[0] = _FIRST
-      yield name, np.concatenate(rows)
+        lengths = np.array([stop - start for _, start, stop in spans])
+        column[np.cumsum(lengths) - lengths] = _FIRST
+      yield name, column
 
   def _save(self, spans: Sequence[_Span]) -> None:
     temporary = os.path.join(self._directory, f'.{uuid.uuid4().hex}')
     is_image = any(
-      leaf.dtype == np.uint8 and leaf[0].nbytes > _IMAGE_BYTES
-      for leaf in self._steps[0]
+      leaf.dtype == np.uint8 and leaf[0, 0].nbytes > _IMAGE_BYTES
+      for leaf in self._blocks[0]
     )
     method = zipfile.ZIP_DEFLATED if is_image else zipfile.ZIP_STORED
     try:

@@ -173,12 +173,12 @@ class TableSpec:
     """Minimum number of items before the first sample."""
     return self.rate_limit.min_size if self.rate_limit else 1
 
-  def item_bytes(self, in_server: bool) -> int:
+  def item_bytes(self, in_server: bool, is_copied: bool = False) -> int:
     """Estimates the memory of an item in a replay server, or in this process.
 
     A server compresses images. For transitions, large leaves of the next
     observation are ignored: they are shared with a later item, except at the
-    end of an episode.
+    end of an episode. With `is_copied`, a checkpoint copies the small leaves.
     """
     size, per_leaf = _SERVER_BYTES if in_server else _LOCAL_BYTES
     whole, shared = self.packing.whole, range(0)
@@ -190,12 +190,14 @@ class TableSpec:
     for i, spec in enumerate(tree.flatten(self.signature)):
       num_bytes = packing.num_bytes(spec)
       if i not in whole:
-        size += num_bytes
+        size += num_bytes * (1 + is_copied)
       elif i not in shared:
         is_image = spec.dtype == tf.uint8 and spec.shape.rank >= 2
         compression = _IMAGE_COMPRESSION if in_server and is_image else 1
         size += per_leaf + num_bytes // compression
-    return size
+      elif not in_server:
+        size += per_leaf
+    return size + 8 * is_copied
 
   def check(
     self,

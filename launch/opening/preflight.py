@@ -76,7 +76,9 @@ def _check_memory(
   max_items = experiment.max_items(experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
-    item_bytes = table.item_bytes(kind == transports.ReverbTransport.kind)
+    in_server = kind == transports.ReverbTransport.kind
+    is_copied = experiment.checkpoint_replay and not in_server
+    item_bytes = table.item_bytes(in_server, is_copied)
     # Tables that others than actors write may have more items.
     most = max_items if table in experience.tables else table.max_size
     sizes.append(min(table.max_size, most) * item_bytes)

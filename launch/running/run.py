@@ -168,7 +168,9 @@ def _describe_end(
 ) -> Result:
   directory = session.experiment.directory
   checkpoint = resuming.load_checkpoint(directory, check_replay=False)
-  not_saved = resuming.describe_loss(checkpoint, status.learner_steps)
+  not_saved = ''
+  if status.steps or not signal_number:  # Otherwise there is nothing to save.
+    not_saved = resuming.describe_loss(checkpoint, status.learner_steps)
   variables_sha256, is_exact = None, False
   if checkpoint is not None:
     is_exact = bool(checkpoint.state.get('is_exact'))

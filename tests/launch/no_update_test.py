@@ -1,6 +1,13 @@
 """Tests that a run without any learner step reports it."""
 
+import signal
+import types
+
+import pytest
+
+from repertory.components import loggers
 from repertory.launch.cli import commands
+from repertory.launch.running import run as running
 
 
 def test_command_reports_what_was_missing(tmp_path, monkeypatch, capsys):
@@ -21,3 +28,19 @@ def test_command_reports_what_was_missing(tmp_path, monkeypatch, capsys):
   # Resumed, there is nothing left to do.
   assert commands.run(command) == 0
   assert 'took no step' not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+  ('steps', 'signal_number', 'is_lost'),
+  [(0, signal.SIGINT, False), (1, signal.SIGINT, True), (0, None, True)],
+)
+def test_interruption_before_the_first_step_loses_nothing(
+  tmp_path, steps, signal_number, is_lost
+):
+  experiment = types.SimpleNamespace(directory=str(tmp_path))
+  session = types.SimpleNamespace(
+    experiment=experiment, counts={'learner_steps': 0, 'steps': steps}
+  )
+  status = loggers.Status('run', steps=steps)
+  result = running._describe_end(session, status, signal_number, '')
+  assert ('No checkpoint' in result.not_saved) == is_lost

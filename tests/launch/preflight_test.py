@@ -161,12 +161,12 @@ class TestMemory:
     ):
       self._check(monkeypatch, needed - 1)
 
-  def test_tables_in_the_process_take_less(self, monkeypatch):
-    # The observation and its overhead; action, reward and discount; a priority
-    # with its sums.
-    item = 40_000 + 144 + 12 + 32
+  def test_tables_in_the_process_have_copies_for_checkpoints(self, monkeypatch):
+    # The observation; overhead of it and the next one; action, reward and
+    # discount; a priority with its sums. A checkpoint copies the small entries.
+    item = 40_000 + 2 * 144 + 12 + 32 + 12 + 8
     assert self._check(monkeypatch, 1000 * item, 'local')
-    with pytest.raises(SettingError):
+    with pytest.raises(SettingError, match='must be lower'):
       self._check(monkeypatch, 1000 * item - 1, 'local')
 
 

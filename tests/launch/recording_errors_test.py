@@ -38,7 +38,7 @@ os.remove(f'{disk}/a/manifest.json')
 os.rmdir(f'{disk}/a')
 call('record', f'--directory={runs}/whole', '--episodes=60', f'{disk}/b')
 whole = offline.RecordingWriter
-offline.RecordingWriter = functools.partial(whole, file_bytes=107_900)
+offline.RecordingWriter = functools.partial(whole, file_bytes=30_000)
 train('broken', f'--record={disk}/c')
 offline.RecordingWriter = whole
 os.system(f'mount -o remount,ro {disk}')
@@ -80,9 +80,8 @@ def test_lost_steps_are_reported(disk):
   assert recorded[0] == 1
   assert 'repertory: 540 steps cannot be written' in recorded[1]
   assert 'No space left' in recorded[1]
-  # A moment has 10 · 5 floats, an action and three numbers, 216 bytes, in five
-  # arrays. 107,900 bytes are 139 moments, which the first 14 episodes of ten
-  # exceed.
+  # A moment has 10 · 5 floats, an action and three numbers: 216 bytes. 30,000
+  # bytes are 139 moments, which the first 14 episodes of ten have.
   assert broken[0] == 1
   assert "Node 'actor/0' failed" in broken[1]
   assert '126 steps cannot be written' in broken[1]

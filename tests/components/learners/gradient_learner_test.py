@@ -12,7 +12,7 @@ from repertory.components import interfaces, learners, networks, specs, types
 from repertory.components.config import settings as settings_lib
 from repertory.components.runtime import compilation
 from support.agents import agent_batches
-from support.system import rare_cases
+from support.system import rare_cases, real_disk_errors
 
 _LARGEST = float(np.finfo(np.float32).max)
 # The leaf whose largest numbers overflow: not rewards with CRR and D4PG, whose
@@ -450,6 +450,15 @@ class TestStop:
       FloatingPointError, match=r'step 1: .*could not be saved.*file'
     ):
       learner.step()
+
+  def test_a_full_disk_leaves_no_partial_file(self, tmp_path):
+    learner = _make([np.nan], directory=str(tmp_path))
+    with (
+      real_disk_errors.file_size_limit(100),
+      pytest.raises(FloatingPointError, match='could not be saved'),
+    ):
+      learner.step()
+    assert os.listdir(tmp_path) == []
 
 
 class _Flattening(snt.Module):

@@ -4,6 +4,7 @@ import itertools
 import json
 import os
 import pickle
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -14,9 +15,6 @@ from repertory.components.config import settings
 from support.replay import recorded_episodes
 from support.replay.recorded_episodes import FIRST, LAST, MID, SPEC
 from support.system import real_disk_errors
-
-# Memory of a time step of one of two slots: 24 bytes, and five arrays for both.
-_STEP = 24 + 5 * 112 // 2
 
 # Two slots: episodes 1, 2, 3 of 2, 1 and 3 steps; and one of 50.
 _SLOTS = ([(1, 2, True), (2, 1, False), (3, 3, True)], [(7, 50, False)])
@@ -48,7 +46,7 @@ def test_episodes_are_read_as_recorded(tmp_path):
 
 def test_num_episodes_limits_each_slot(tmp_path):
   writer = recorded_episodes.write(
-    tmp_path, _SLOTS, 8, num_episodes=[2, 1], file_bytes=6 * _STEP
+    tmp_path, _SLOTS, 8, num_episodes=[2, 1], file_bytes=150
   )
   writer.close(keeps_open=False)
   assert _read(tmp_path) == [
@@ -59,7 +57,7 @@ def test_num_episodes_limits_each_slot(tmp_path):
 
 def test_killed_runs_leave_complete_files(tmp_path):
   # A file may have the size of four time steps of ended episodes.
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=4 * _STEP)
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 8, file_bytes=4 * 24)
   assert writer is not None  # It was never closed.
   found = _read(tmp_path)
   assert found[:5] == [
@@ -73,7 +71,7 @@ def test_killed_runs_leave_complete_files(tmp_path):
 
 def test_an_episode_longer_than_two_files_is_split(tmp_path):
   slots = ([(7, 50, False)], [(8, 70, False)])
-  recorded_episodes.write(tmp_path, slots, 50, file_bytes=8 * _STEP).close()
+  recorded_episodes.write(tmp_path, slots, 50, file_bytes=200).close()
   assert len(list(tmp_path.glob('*.npz'))) > 2
   found = _read(tmp_path)
   pairs = [
@@ -90,12 +88,12 @@ def test_an_episode_longer_than_two_files_is_split(tmp_path):
 
 def test_an_episode_of_two_files_stays_whole(tmp_path):
   num_slots = 3
-  # All together exceed two files.
+  # Each time step has 24 bytes, and all together exceed two files.
   slots = [
     [(10 * slot + i, 14 + slot, True) for i in range(5)]
     for slot in range(num_slots)
   ]
-  recorded_episodes.write(tmp_path, slots, 60, file_bytes=12 * 211).close(
+  recorded_episodes.write(tmp_path, slots, 60, file_bytes=12 * 24).close(
     keeps_open=False
   )
   assert len(list(tmp_path.glob('*.npz'))) > 2
@@ -126,7 +124,7 @@ def test_a_copy_continues_after_the_first_one(tmp_path):
 
 
 def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
-  writer = recorded_episodes.write(tmp_path, _SLOTS, 2, file_bytes=4 * _STEP)
+  writer = recorded_episodes.write(tmp_path, _SLOTS, 2, file_bytes=4 * 24)
   stream = recorded_episodes.timesteps(_SLOTS)
   for _ in range(3):
     next(stream)
@@ -145,6 +143,46 @@ def test_no_step_is_lost_if_the_disk_was_full_for_a_while(tmp_path):
   assert [row[3:] for row in _read(tmp_path) if row[3] == 7] == [
     [7, t] for t in range(6)
   ]
+
+
+def test_memory_of_small_steps_is_that_of_the_data(tmp_path):
+  num_steps = 5_000
+  tracemalloc.start()
+  try:
+    writer = recorded_episodes.write(
+      tmp_path, ([(1, num_steps, True)],), num_steps - 1, file_bytes=10**5
+    )
+    used, _ = tracemalloc.get_traced_memory()
+    writer.close()
+  finally:
+    tracemalloc.stop()
+  # Each time step has 24 bytes: the episode is less than two files.
+  assert used < 2 * 24 * num_steps
+  assert len(list(tmp_path.glob('*.npz'))) == 1
+
+
+def test_only_what_is_written_is_copied(tmp_path):
+  spec = SPEC._replace(observations=dm_env_specs.Array((64, 64), np.uint8))
+  recorded_episodes.prepare(tmp_path, spec)
+  file_rows, image = 128, np.zeros([8, 64, 64], np.uint8)
+  writer = offline.RecordingWriter(
+    str(tmp_path), 'steps', file_bytes=file_rows * 64 * 64
+  )
+  # Only the first slot has episodes that end.
+  stream = recorded_episodes.timesteps(
+    [[(1, 9, True)] * 20, *[[(7, 200, True)]] * 7]
+  )
+  tracemalloc.start()
+  try:
+    writer.begin(next(stream)[1]._replace(observation=image.copy()))
+    for _ in range(180):
+      action, timestep = next(stream)
+      writer.add(action, timestep._replace(observation=image.copy()))
+    _, peak = tracemalloc.get_traced_memory()
+  finally:
+    tracemalloc.stop()
+  assert len(list(tmp_path.glob('*.npz'))) == 1
+  assert peak < 1.3 * 180 * image.nbytes
 
 
 def test_images_are_compressed(tmp_path):
