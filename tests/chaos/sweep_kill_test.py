@@ -14,7 +14,7 @@ from support.system import program, terminal_window
 pytestmark = pytest.mark.chaos
 
 _SECONDS = 300
-_STEPS = 20_000
+_STEPS = 6000
 _SWEEP = (
   'sweep', '--directory=mine', '--env=catch', f'--steps={_STEPS}',
   '--config.jit_compile=false', '--evaluation_episodes=2', '--parallel=2',

@@ -1,7 +1,7 @@
 """Runs the command `repertory` in a terminal window that can be closed."""
 
-import contextlib
 import os
+import select
 import subprocess
 import sys
 import threading
@@ -36,7 +36,7 @@ class Terminal:
 
   def _read(self):
     while not self._closing.is_set():
-      with contextlib.suppress(BlockingIOError):
+      if select.select([self._ours], [], [], 0.1)[0]:
         self._output += os.read(self._ours, 1 << 16)
 
   @property
