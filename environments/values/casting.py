@@ -32,7 +32,7 @@ def cast(
 
   Raises:
     ValueError: If the shape differs or the numbers do not fit the dtype. The
-      message starts with the name, or with 'expected' if there is none.
+      message starts with the name, or without one with 'expected'.
   """
   if isinstance(value, (list, tuple, abc.Mapping)):
     raise _mismatch(name, shape, dtype, f'the nest {shorten(value)}')

@@ -461,13 +461,7 @@ class Progress:
 
 
 class _Phases:
-  """State machine of the phases of a run.
-
-  Attributes:
-    phase: One of `reports.PHASES`, or `reports.STOPPING`.
-    failure: First failure of the run; None without one.
-    stopped_early: Reason to end before all steps are taken; '' without one.
-  """
+  """Phase of a run, its first failure, and the reason if it ends early."""
 
   def __init__(self):
     self.phase = reports.ACTING

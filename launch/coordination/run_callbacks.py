@@ -72,8 +72,8 @@ class RunCallbacks:
     self._events: collections.deque[_Event] = collections.deque()
     # Who is being called, what, and since when.
     self._running: tuple[_Subscriber, str, float] | None = None
-    # Whether an answer of the stop criterion is due.
-    self._is_asking, self._ask_at = False, 0.0
+    # Answers of the stop criterion that were asked for and given.
+    self._num_asked, self._num_answered, self._ask_at = 0, 0, 0.0
     self._is_ending = self._is_closed = False
     self._thread = threading.Thread(
       target=self._run, name='callbacks', daemon=True
@@ -134,7 +134,7 @@ class RunCallbacks:
 
     def is_answered(seconds: float) -> bool:
       with self._has_changed:
-        return self._has_changed.wait_for(lambda: not self._is_asking, seconds)
+        return self._has_changed.wait_for(lambda: not self._is_due, seconds)
 
     try:
       signals.wait_for(
@@ -169,6 +169,10 @@ class RunCallbacks:
 
   # In any thread.
 
+  @property
+  def _is_due(self) -> bool:
+    return self._num_answered < self._num_asked
+
   def _put(self, method: str, logger_method: str, *payload: Any) -> None:
     """Queues an event, which may be merged with the previous one."""
     if not (self._callbacks or self._loggers):
@@ -189,7 +193,7 @@ class RunCallbacks:
     """Requests an answer of the stop criterion, before queued events."""
     with self._has_changed:
       if not self._stop_when.is_dropped:
-        self._is_asking = True
+        self._num_asked += 1
         self._has_changed.notify_all()
 
   def _check_delay(self) -> None:
@@ -211,7 +215,7 @@ class RunCallbacks:
     with self._has_changed:
       if self._is_closed:
         return
-      self._is_closed, self._is_asking = True, False
+      self._is_closed, self._num_answered = True, self._num_asked
       self._has_changed.notify_all()
     self._fail(one, trouble)
 
@@ -228,14 +232,14 @@ class RunCallbacks:
     while not self._is_closed:
       asks = not self._stop_when.is_dropped
       left = self._ask_at - time.monotonic()
-      if asks and (self._is_asking or left <= 0):
+      if asks and (self._is_due or left <= 0):
         self._call(self._stop_when, 'a call', self._ask)
         self._ask_at = time.monotonic() + _ASK_SECONDS
       with self._has_changed:
         if not self._events:
           if self._is_ending:
             return
-          if not self._is_asking:
+          if not self._is_due:
             self._has_changed.wait(max(0.0, left) if asks else None)
           continue
         event = self._events.popleft()
@@ -264,6 +268,7 @@ class RunCallbacks:
     with self._has_changed:
       if one.is_dropped or self._is_closed:
         return
+      num_asked = self._num_asked  # A later one is of a later evaluation.
       self._running = one, what, time.monotonic()
     trouble = ''
     try:
@@ -279,7 +284,7 @@ class RunCallbacks:
     with self._has_changed:
       self._running = None
       if one is self._stop_when:
-        self._is_asking = False
+        self._num_answered = num_asked
       self._has_changed.notify_all()
 
   def _ask(self) -> None:

@@ -17,7 +17,7 @@ def test_hanging_environment_is_overdue(nodes):
   nodes.hear('actor/0', 10, environment_seconds=101)
   assert '101 seconds' in nodes.find_overdue(30, 100)['actor/0']
   # The time is that of the previous generation.
-  nodes.restart('actor/0')
+  nodes.mark_restarted('actor/0')
   assert not nodes.find_overdue(30, 100)
 
 
@@ -27,12 +27,12 @@ def test_acting_is_delayed_while_all_actors_that_are_left_start(nodes):
   assert nodes.is_acting_delayed()
   nodes.register('actor/0')
   assert not nodes.is_acting_delayed()
-  nodes.restart('actor/0')
+  nodes.mark_restarted('actor/0')
   assert nodes.is_acting_delayed()
   for name in ('actor/0', 'actor/1', 'actor/2'):
     nodes.register(name)
   nodes.finish('actor/0')
-  nodes.restart('actor/1')
+  nodes.mark_restarted('actor/1')
   assert not nodes.is_acting_delayed()
   nodes.finish('actor/2')
   assert nodes.is_acting_delayed()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import pathlib
+import threading
 import time
 from typing import Any
 
@@ -295,6 +296,22 @@ class TestStopWhen:
     assert coordinator.status().stopped_early == (
       'after 40 steps an evaluation had a mean return of 2.5, and 2.5 is enough'
     )
+
+  def test_evaluation_during_a_call_is_decided_by_the_next_one(self, make):
+    begun, released = threading.Event(), threading.Event()
+
+    def stop_when(status):
+      if status.evaluation_return is None:
+        begun.set()
+        released.wait(_SECONDS)
+      return status.evaluation_return is not None
+
+    coordinator = make(stop_when=stop_when)
+    assert begun.wait(_SECONDS)  # The call at the start.
+    coordinator.report_evaluation([1.0], [9])
+    threading.Timer(0.2, released.set).start()
+    coordinator.wait_for_decision(signals.StopSignal())
+    assert coordinator.status().stopped_early
 
   @pytest.mark.parametrize('steps', [0, 40])
   def test_is_asked_without_evaluations_too(self, make, steps):

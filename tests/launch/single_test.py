@@ -112,9 +112,10 @@ class TestTransport:
     experiment = dataclasses.replace(
       _experiment(tmp_path), environment_factory=_Screen
     )
-    # The image of an observation, as the next is another's; action, reward and
-    # discount; a priority with its sums. A step makes an item.
-    size = 1000 * (60 * 70 * 3 + 144 + 12 + 32)
+    # The image of an observation and of the next, which is another's; action,
+    # reward and discount; a priority with its sums. A checkpoint copies what is
+    # small, and the priority. A step makes an item.
+    size = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32 + 12 + 8)
     for memory, transport in ((2 * size, 'local'), (2 * size - 2, 'reverb')):
       monkeypatch.setattr(
         machine_memory, 'total_bytes', functools.partial(int, memory)
