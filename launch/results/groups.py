@@ -90,8 +90,8 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
     agent, environment = first.agent or '', first.environment or ''
     groups.append(Group(agent, environment, _describe_run(first), own))
   rounded, whole = (list(_name(groups, digits)) for digits in (_DIGITS, None))
-  num_labels = [len({one.label for one in named}) for named in (rounded, whole)]
-  named = rounded if len({*num_labels}) == 1 else whole
+  labels = [{one.label for one in named} for named in (rounded, whole)]
+  named = rounded if len(labels[0]) == len(labels[1]) else whole
   named.sort(key=lambda one: (one.label, one.environment))
   return Grouped(named, notes)
 
