@@ -59,9 +59,10 @@ _NAMES = set(_entries(r'autoclass|autofunction|autoexception|py:data|py:class'))
 @functools.cache
 def _parse(module: str) -> tuple[ast.Module, bool]:
   """Returns a module's syntax tree, and whether it is a package."""
-  path = _ROOT / module.replace('.', '/')
-  is_package = path.is_dir()
-  path = path / '__init__.py' if is_package else path.with_suffix('.py')
+  folder = _ROOT / module.replace('.', '/')
+  path = folder / '__init__.py'
+  is_package = path.exists()  # A folder may be a cache that was left.
+  path = path if is_package else folder.with_suffix('.py')
   return ast.parse(path.read_text('utf-8')), is_package
 
 
