@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     PriorityUpdater,
     ReplayCheckpointError,
     is_snapshot_taken,
-    remove_checkpoints,
     table_status,
     write_checkpoint,
   )
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     TableSpec,
     prioritized,
     queue,
+    remove_checkpoints,
     uniform,
   )
   from repertory.components.replay.waits import DeadlockError

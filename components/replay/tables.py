@@ -6,6 +6,8 @@ compared with a checkpoint before anything starts.
 
 import dataclasses
 import functools
+import os
+import shutil
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -327,3 +329,14 @@ def queue(
     sampler='fifo',
     max_times_sampled=1,
   )
+
+
+def remove_checkpoints(directory: str) -> None:
+  """Removes all checkpoints in a directory, including unfinished ones.
+
+  A replay server itself keeps the newest checkpoint, and never removes
+  unfinished ones.
+  """
+  if os.path.isdir(directory):
+    for name in os.listdir(directory):
+      shutil.rmtree(os.path.join(directory, name))

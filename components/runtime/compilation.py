@@ -12,8 +12,8 @@ import tree
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
-from repertory.components import types
-from repertory.components.runtime import devices, nests, versions, xla_checks
+from repertory.components import runtime, types
+from repertory.components.runtime import devices, nests, versions
 
 # Most of XLA's compile time goes to LLVM passes that do not help here: without
 # them an update compiles 2.5 times as fast, and runs as fast.
@@ -153,7 +153,7 @@ class CompiledFunction:
     self._function = compiled.get_concrete_function(*specs)
     if jit_compile:
       set_xla_flags()
-      xla_checks.check_calls_no_python(self._function)
+      runtime.xla_checks.check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
     self._unflatten = nests.Unflattener(self.output_structure)
@@ -208,7 +208,7 @@ class CompiledFunction:
     """See `xla_checks.find_open_slices`; none without XLA."""
     if not self._is_for_xla:
       return []
-    return xla_checks.find_open_slices(self._function)
+    return runtime.xla_checks.find_open_slices(self._function)
 
   @property
   def output_structure(self) -> types.Nest:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
   from repertory.components.transports.transport import (
     COMPILED,
     OFFLINE,
+    REVERB,
     SHARES,
     Transport,
     TransportParts,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 __all__ = [
   'COMPILED',
   'OFFLINE',
+  'REVERB',
   'SHARES',
   'ActorSnapshots',
   'ActorState',

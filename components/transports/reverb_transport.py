@@ -14,11 +14,11 @@ class ReverbTransport(transport.Transport):
   same server.
   """
 
-  kind = 'reverb'
+  kind = transport.REVERB
 
   def __init__(
     self,
-    connection: replay.Connection,
+    connection: 'replay.Connection',
     experience: experience_lib.Experience,
     parts: transport.TransportParts,
     checkpoint_directory: str = '',

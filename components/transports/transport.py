@@ -11,6 +11,9 @@ from repertory.components.transports import learner_side
 # see `anakin`.
 COMPILED = 'program'
 
+# Kind of tables behind a server, see `ReverbTransport`.
+REVERB = 'reverb'
+
 # Kind of recorded data, see `OfflineTransport`.
 OFFLINE = 'data'
 

@@ -31,7 +31,7 @@ Check = Callable[[checkpointing.Checkpoint], None]
 
 @contextlib.contextmanager
 def holding(
-  stored: checkpoints.Storage | None,
+  stored: 'checkpoints.Storage | None',
   experiment: experiment_lib.Experiment,
   fresh: bool,
   check: Check,
@@ -69,7 +69,7 @@ def holding(
 class _Fetch:
   """Fetches the newest checkpoint and the best policy, if missing here."""
 
-  stored: checkpoints.Storage
+  stored: 'checkpoints.Storage'
   experiment: experiment_lib.Experiment
   check: Check
   report: Callable[[str], None]
@@ -140,8 +140,8 @@ class _Fetch:
 
   def _fetch(
     self,
-    store: checkpoints.CheckpointStore,
-    manifest: checkpoints.CheckpointManifest,
+    store: 'checkpoints.CheckpointStore',
+    manifest: 'checkpoints.CheckpointManifest',
     here: checkpointing.Checkpointer,
   ) -> None:
     self.report(f'fetching {manifest.path}, {manifest.num_bytes / 1e6:.1f} MB')
@@ -153,7 +153,7 @@ class _Fetch:
       lambda folder: store.fetch(manifest, folder, count), manifest.number
     )
 
-  def _check_manifest(self, manifest: checkpoints.CheckpointManifest) -> None:
+  def _check_manifest(self, manifest: 'checkpoints.CheckpointManifest') -> None:
     """Raises for a checkpoint of another experiment, before fetching it."""
     state = {'experiment': manifest.experiment}
     self.check(checkpointing.Checkpoint(manifest.path, {}, state, None))
@@ -168,7 +168,7 @@ class _Series:
   """
 
   what: str
-  store: checkpoints.CheckpointStore
+  store: 'checkpoints.CheckpointStore'
   checkpointer: checkpointing.Checkpointer
   max_to_keep: int
   stored: str | None = None
@@ -186,7 +186,7 @@ class Uploads:
 
   def __init__(
     self,
-    stored: checkpoints.Storage,
+    stored: 'checkpoints.Storage',
     session: session_lib.Session,
     show: Callable[[loggers.Status], None],
   ):

@@ -37,7 +37,7 @@ class Plan:
   spec: specs.EnvironmentSpec
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
-  storage: checkpoints.Storage | None
+  storage: 'checkpoints.Storage | None'
 
   @property
   def identity(self) -> dict[str, Any]:
@@ -84,7 +84,9 @@ def make_plan(
   if topology.has_program and launch_type.needs_pickles:
     callback_list.check_can_travel(launch_type.name)
   _check_tensorflow()
-  storage = checkpoints.open_storage(experiment.storage, experiment.directory)
+  storage = None
+  if experiment.storage is not None:
+    storage = checkpoints.open_storage(experiment.storage, experiment.directory)
   spec = smoke_test.find_spec(experiment)
   kinds = topology.transports(experiment)
   experience, options = preflight.describe(

@@ -4,7 +4,6 @@ import functools
 import glob
 import os
 import queue
-import shutil
 import threading
 import time
 import zlib
@@ -149,17 +148,6 @@ def is_snapshot_taken(directory: str) -> bool:
   empty before the request.
   """
   return bool(glob.glob(os.path.join(directory, '*', _DATA_FILE)))
-
-
-def remove_checkpoints(directory: str) -> None:
-  """Removes all checkpoints in a directory, including unfinished ones.
-
-  The server itself keeps the newest checkpoint, and never removes unfinished
-  ones.
-  """
-  if os.path.isdir(directory):
-    for name in os.listdir(directory):
-      shutil.rmtree(os.path.join(directory, name))
 
 
 def _check_complete(file: str) -> None:
