@@ -23,7 +23,7 @@ from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.opening import (
   directories,
-  smoke_test,
+  environment_batches,
 )
 from repertory.launch.results import finding, plots, report, runs
 from repertory.launch.running import run
@@ -203,7 +203,7 @@ def _folder_with_data(tmp_path_factory):
 @pytest.fixture(scope='module', name='trained')
 def _trained():
   experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-  spec = smoke_test.find_spec(experiment)
+  spec = environment_batches.find_spec(experiment)
   experience = experiment.builder.experience(spec, experiment.num_environments)
   checkpoint = checkpointing.Checkpoint(
     'path',
