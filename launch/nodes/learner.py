@@ -7,10 +7,10 @@ from collections.abc import Callable
 from repertory.components import replay, transports
 from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
-from repertory.launch import opening
+from repertory.launch import nodes
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import learning, node
-from repertory.launch.opening import session as session_lib
 
 # Timeout of a stopped learner for the last reports of actors.
 _LAST_REPORT_SECONDS = 1.5
@@ -36,7 +36,7 @@ class LearnerNode(learning.LearningNode):
     mixed, paths = None, session.experiment.demonstrations
     # If there are Bellman updaters, they mix them in.
     if paths and session.experience.with_targets is None:
-      mixed = opening.offline.make_demonstrations(
+      mixed = nodes.offline.make_demonstrations(
         session, context.stop, context.report_start
       )
     self._end = transport.make_learner_side()

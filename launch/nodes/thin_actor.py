@@ -11,8 +11,8 @@ from repertory.components.inference import client as client_lib
 from repertory.components.inference import thin_actor
 from repertory.components.runtime import signals
 from repertory.launch.coordination import starts
+from repertory.launch.experiments import environment_batches
 from repertory.launch.nodes import acting, node
-from repertory.launch.opening import environment_batches
 
 # Delay before it looks for a new server.
 _RECONNECT_SECONDS = 0.25

@@ -15,9 +15,9 @@ from repertory.components import checkpoints, loggers
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.runtime import signals
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.platform import interrupts, watchdog
 
 # Name of the node in `logs/nodes.jsonl`.

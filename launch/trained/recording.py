@@ -11,12 +11,9 @@ import numpy as np
 from repertory.components import offline
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
+from repertory.launch.experiments import directories, environment_batches
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import (
-  directories,
-  environment_batches,
-  offline_checks,
-)
+from repertory.launch.nodes import offline_checks
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
 from repertory.launch.trained import policy as policy_lib

@@ -168,7 +168,7 @@ def test_interrupt_before_the_run_is_set_up(tmp_path):
   code = """
 import os, signal
 from repertory.launch.cli import entry_point
-from repertory.launch.opening import environment_batches
+from repertory.launch.experiments import environment_batches
 
 def find_spec(experiment):
   os.kill(os.getpid(), signal.SIGINT)

@@ -9,7 +9,7 @@ import pytest
 
 from repertory import launch
 from repertory.components.config.settings import SettingError
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.environments import troubled_environments
 from support.launch import log_files
 from support.system import real_disk_errors

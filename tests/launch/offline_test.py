@@ -19,9 +19,9 @@ from repertory.components.transports import experience
 from repertory.environments.registry import registry
 from repertory.environments.wrappers import previous_action
 from repertory.launch.cli import commands
+from repertory.launch.experiments import environment_batches
+from repertory.launch.nodes import offline as runs_offline
 from repertory.launch.nodes import one_thread
-from repertory.launch.opening import environment_batches
-from repertory.launch.opening import offline as runs_offline
 from repertory.launch.topologies import offline as topology
 from support.replay import recorded_episodes
 

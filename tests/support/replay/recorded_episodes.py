@@ -6,7 +6,7 @@ from dm_env import specs as dm_env_specs
 
 from repertory.components import offline, specs
 from repertory.environments.registry import registry
-from repertory.launch.opening import environment_batches
+from repertory.launch.experiments import environment_batches
 
 FIRST, MID, LAST = (int(one) for one in dm_env.StepType)
 

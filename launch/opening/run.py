@@ -7,23 +7,19 @@ from collections.abc import Callable, Iterator
 
 from repertory.components import loggers
 from repertory.components.checkpoints import checkpointing
+from repertory.launch.experiments import directories, preflight
 from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.opening import (
-  directories,
-  preflight,
-  remote_storage,
-  run_metadata,
-)
-from repertory.launch.opening import session as session_lib
+from repertory.launch.opening import opened as opened_lib
+from repertory.launch.opening import plan as plan_lib
+from repertory.launch.opening import remote_storage, run_metadata
 from repertory.launch.platform import (
   interrupts,
   native_output,
   printed,
   terminal,
 )
-from repertory.launch.running import opened as opened_lib
-from repertory.launch.running import plan as plan_lib
 from repertory.launch.topologies import topology as topology_lib
 
 

@@ -15,7 +15,6 @@ from repertory.components.config import settings
 from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
-from repertory.launch.platform import watchdog
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
@@ -123,7 +122,6 @@ def find_spec(experiment: Any) -> specs.EnvironmentSpec:
   Raises:
     ValueError: If they cannot be made, or those of evaluations have another
       spec.
-    TimeoutError: If that takes too long.
   """
   spec = _find_spec(experiment, evaluates=False)
   if experiment.evaluation_environment_factory is not None:
@@ -138,15 +136,14 @@ def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
     name = f'environment of {_EVALUATION_FACTORY}'
   made_by = settings_of(experiment, evaluates)
   try:
-    with watchdog.limited(watchdog.START_SECONDS, f'{name} to be made'):
-      environments = made_by.make([experiment.seed])
+    environments = made_by.make([experiment.seed])
+    try:
+      return specs.make_environment_spec(environments)
+    finally:
       try:
-        return specs.make_environment_spec(environments)
-      finally:
-        try:
-          environments.close()
-        except Exception:  # Its spec is known already.
-          logging.exception('The environment that was tried cannot be closed:')
+        environments.close()
+      except Exception:  # Its spec is known already.
+        logging.exception('The environment that was tried cannot be closed:')
   except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
     raise  # Their messages say what to do.
   except BaseException as error:  # Including SystemExit and StopIteration.

@@ -13,8 +13,8 @@ from repertory.components import offline, specs, transports
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.transports import experience as experience_lib
 from repertory.environments import wrappers
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
 from repertory.launch.platform import machine_memory
 
 

@@ -9,15 +9,11 @@ from typing import Any
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
-from repertory.launch.opening import (
-  directories,
-  offline_checks,
-  preflight,
-  remote_storage,
-  warm_start,
-)
-from repertory.launch.opening import session as session_lib
-from repertory.launch.running import plan as plan_lib
+from repertory.launch.experiments import directories, preflight
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import offline_checks
+from repertory.launch.opening import plan as plan_lib
+from repertory.launch.opening import remote_storage, warm_start
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,9 +14,12 @@ from repertory.components.replay import local
 from repertory.components.runtime import devices, signals
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import (
+  directories,
+  environment_batches,
+  failures,
+)
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.experiments import failures
-from repertory.launch.opening import directories, environment_batches
 
 
 @dataclasses.dataclass(frozen=True)

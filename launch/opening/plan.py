@@ -12,13 +12,11 @@ from repertory.components import checkpoints, specs
 from repertory.components.config.settings import text_of
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import environment_batches, preflight
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.opening import (
-  environment_batches,
-  offline_checks,
-  preflight,
-)
+from repertory.launch.nodes import offline_checks
+from repertory.launch.platform import watchdog
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -94,7 +92,9 @@ def make_plan(
   storage = None
   if experiment.storage is not None:
     storage = checkpoints.open_storage(experiment.storage, experiment.directory)
-  spec = environment_batches.find_spec(experiment)
+  awaited = f"environment '{experiment.environment}' to be made"
+  with watchdog.limited(watchdog.START_SECONDS, awaited):
+    spec = environment_batches.find_spec(experiment)
   _check_network(experiment, spec)
   kinds = topology.transports(experiment)
   experience, options = preflight.describe(
