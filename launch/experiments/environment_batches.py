@@ -46,7 +46,7 @@ class EnvironmentSettings:
   record: str | None = None
   info: Sequence[str] = ()
 
-  def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
+  def make_environments(self, seeds: Sequence[int]) -> EnvironmentBatch:
     """Makes a batch of one environment for each seed."""
     make_batch = getattr(self.factory, 'make_batch', None)
     if self.are_independent:
@@ -136,7 +136,7 @@ def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
     name = f'environment of {_EVALUATION_FACTORY}'
   made_by = settings_of(experiment, evaluates)
   try:
-    environments = made_by.make([experiment.seed])
+    environments = made_by.make_environments([experiment.seed])
     try:
       return specs.make_environment_spec(environments)
     finally:

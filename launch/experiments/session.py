@@ -216,7 +216,7 @@ class Session:
     `generation` is the number of earlier starts of the calling node in the run.
     """
     settings = environment_batches.settings_of(self.experiment, evaluates)
-    return settings.make(
+    return settings.make_environments(
       environment_batches.renew(self.environment_seeds(ids), generation)
     )
 

@@ -1,7 +1,6 @@
 """Checks of offline data, demonstrations and folders of recordings."""
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -18,7 +17,9 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.platform import machine_memory
 
 
-def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
+def check_settings(
+  experiment: experiment_lib.Experiment, paths: Sequence[str]
+) -> None:
   """Raises SettingError for settings of acting, and without data."""
   if experiment.builder.needs_own_steps:
     raise SettingError(
@@ -234,16 +235,4 @@ def recorded_spec(
     return spec
   return spec._replace(
     observations=wrappers.previous_action.original(spec.observations)
-  )
-
-
-def with_absolute_paths(
-  experiment: experiment_lib.Experiment,
-) -> experiment_lib.Experiment:
-  """Returns the experiment with absolute paths, for nodes in other folders."""
-  record, data = experiment.record, experiment.demonstrations
-  return dataclasses.replace(
-    experiment,
-    record=None if record is None else os.path.abspath(record),
-    demonstrations=tuple(map(os.path.abspath, data)),
   )

@@ -106,7 +106,7 @@ class ThinActorNode(acting.ActingNode):
     """Makes and connects the environments of one lane."""
     settings = self._settings
     part = slice(connection, None, settings.num_connections)
-    environments = settings.environments.make(
+    environments = settings.environments.make_environments(
       environment_batches.renew(
         settings.seeds, self._caller.generation, self._num_servers
       )[part]

@@ -1,7 +1,8 @@
 """Plan: an experiment that passed all checks for its topology and launcher."""
 
 import dataclasses
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -33,6 +34,10 @@ class Plan:
     experience: The agent's experience.
     options: Supported kinds of experience transport, the best first.
     storage: Additional store of checkpoints, if any.
+    title: Title of the run, for display.
+    run_layout: Topology, launcher and their settings, as plain values.
+    sharding: Sharding of the run among nodes, in words.
+    identity: Settings that a resumed run must share, as plain values.
   """
 
   experiment: experiment_lib.Experiment
@@ -43,16 +48,10 @@ class Plan:
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
   storage: 'checkpoints.Storage | None'
-
-  @property
-  def identity(self) -> dict[str, Any]:
-    """Settings that a resumed run must share, see `Experiment.identity`."""
-    return self.experiment.identity(self.experience)
-
-  @property
-  def title(self) -> str:
-    """Title of the run, for display."""
-    return self.topology.title(self.experiment, self.launcher)
+  title: str
+  run_layout: Mapping[str, Any]
+  sharding: str
+  identity: Mapping[str, Any]
 
 
 def make_plan(
@@ -103,7 +102,7 @@ def make_plan(
   topology.check_experience(experiment, experience, spec)
   offline_checks.check_data(experiment, experience, spec, kinds)
   return Plan(
-    offline_checks.with_absolute_paths(experiment),
+    _with_absolute_paths(experiment),
     callback_list,
     topology,
     launch_type,
@@ -111,6 +110,10 @@ def make_plan(
     experience,
     options,
     storage,
+    title=topology.title(experiment, launch_type),
+    run_layout=topology.run_layout(launch_type),
+    sharding=topology.sharding(experiment),
+    identity=experiment.identity(experience),
   )
 
 
@@ -147,3 +150,15 @@ def _check_network(
       f"Agent '{experiment.agent}' does not fit environment "
       f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
     ) from error
+
+
+def _with_absolute_paths(
+  experiment: experiment_lib.Experiment,
+) -> experiment_lib.Experiment:
+  """Returns the experiment with absolute paths, for nodes in other folders."""
+  record, data = experiment.record, experiment.demonstrations
+  return dataclasses.replace(
+    experiment,
+    record=None if record is None else os.path.abspath(record),
+    demonstrations=tuple(map(os.path.abspath, data)),
+  )

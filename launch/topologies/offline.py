@@ -48,7 +48,7 @@ class Offline(topology.Topology):
     return [components.transports.OFFLINE]
 
   def check(self, experiment):
-    nodes.offline_checks.check(experiment, self.data)
+    nodes.offline_checks.check_settings(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)

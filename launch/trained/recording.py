@@ -73,7 +73,7 @@ def record(
     is_interrupted = stack.enter_context(interrupts.raising_signals())
     # The policy tracks its previous actions itself.
     plain = environment_batches.EnvironmentSettings(factory, False)
-    environments = plain.make([int(one) for one in seeds])
+    environments = plain.make_environments([int(one) for one in seeds])
     stack.callback(environments.close)
     manifest = offline_checks.describe_recording(experiment, trained.spec)
     offline.prepare(output, manifest, setting='output')

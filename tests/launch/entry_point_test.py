@@ -96,6 +96,7 @@ experiment = launch.make_experiment(
   'dqn', 'catch', max_steps=300, directory='run', evaluation_episodes=0
 )
 launch.run(experiment, display=False)
+assert 'reverb' not in sys.modules
 files = [
   sys.modules[name].__file__
   for name in sys.modules
@@ -111,7 +112,7 @@ def test_run_imports_only_what_it_uses(tmp_path):
     cwd=tmp_path,
     capture_output=True,
     text=True,
-    timeout=100,
+    timeout=300,
   )
   assert ended.returncode == 0, ended.stderr
   imported = ended.stdout.split()

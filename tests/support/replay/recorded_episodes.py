@@ -108,7 +108,7 @@ def play(
   factory = registry.make_factory(environment)
   batch = environment_batches.EnvironmentSettings(
     factory, False, record=str(directory)
-  ).make(range(seed, seed + num_slots))
+  ).make_environments(range(seed, seed + num_slots))
   spec = specs.make_environment_spec(batch)
   prepare(directory, spec, agent, environment)
   observation = batch.reset().observation
