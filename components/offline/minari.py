@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dm_env
@@ -175,7 +175,7 @@ def _read_episode(
   """Returns the time steps of an episode."""
   num_steps = len(group['rewards'])
 
-  def load(name: str, count: int) -> np.ndarray:
+  def load(name: str, count: int = num_steps) -> np.ndarray:
     column = group[name]
     if len(column) != count:  # Before a wrong length is allocated.
       raise data_set.DataError(
@@ -184,39 +184,21 @@ def _read_episode(
       )
     return column[()]
 
-  def load_nest(
-    nest: types.Nest, root: str, count: int, check: Callable | None = None
-  ) -> types.Nest:
-    found = []
-    for name, one in _leaves(nest, root):
-      found.append(data_set.cast(where, name, load(name, count), one))
-      if check is not None:
-        check(where, name, found[-1], one)
-    return tree.unflatten_as(nest, found)
-
-  ends = load('terminations', num_steps)
+  ends = load('terminations')
   _check_ends(where, 'terminations', ends)
   if 'truncations' in group:
-    _check_ends(where, 'truncations', load('truncations', num_steps))
+    _check_ends(where, 'truncations', load('truncations'))
   step_type = np.full([num_steps + 1], _MID, np.int32)
   step_type[0], step_type[-1] = _FIRST, _LAST
   discount = np.ones([num_steps + 1], spec.discounts.dtype)
   discount[1:] -= ends.astype(discount.dtype)
-  reward = load_nest(spec.rewards, 'rewards', num_steps)
-  action = load_nest(spec.actions, 'actions', num_steps, data_set.check_bounds)
-  return data_set.DataSetSteps(
-    step_type,
-    _pad(reward, before=1),
-    discount,
-    load_nest(
-      spec.observations,
-      'observations',
-      num_steps + 1,
-      data_set.check_numbers,
-    ),
+  columns = {'rewards': _pad(load('rewards'), before=1), 'discounts': discount}
+  for name, _ in _leaves(spec.observations, 'observations'):
+    columns[name] = load(name, num_steps + 1)
+  for name, _ in _leaves(spec.actions, 'actions'):
     # The action at LAST is undefined, because none was taken.
-    tree.map_structure(lambda one: _pad(one, after=1), action),
-  )
+    columns[name] = _pad(load(name), after=1)
+  return data_set.convert(where, spec, step_type, columns)
 
 
 def _check_ends(where: str, name: str, values: np.ndarray) -> None:
