@@ -151,13 +151,18 @@ def _describe(spec: specs.Array) -> dict[str, Any]:
   if isinstance(spec, specs.BoundedArray):
     for name in ('minimum', 'maximum'):
       bound = np.asarray(getattr(spec, name))
-      if bound.size and (bound == bound.flat[0]).all():  # Like most bounds.
-        bound = bound.flat[0]
-      # JSON has no infinity.
-      described[name] = tree.map_structure(
-        lambda x: x if np.isfinite(x) else str(x), bound.tolist()
-      )
+      # Most bounds are uniform; JSON has no infinity.
+      is_same = bound.size and (bound == bound.flat[0]).all()
+      values = bound.flat[0] if is_same else bound
+      described[name] = _plain(values)
   return described
+
+
+def _plain(values: Any) -> Any:
+  if isinstance(values, np.ndarray):
+    return [_plain(one) for one in values]
+  number = values.item()
+  return number if np.isfinite(number) else str(number)
 
 
 def _write(directory: str, manifest: RecordingManifest) -> None:

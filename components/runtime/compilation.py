@@ -143,7 +143,7 @@ class CompiledFunction:
     # A reference is kept because the runtime drops unreferenced functions.
     self._function = compiled.get_concrete_function(*specs)
     if jit_compile:
-      _set_xla_flags()
+      set_xla_flags()
       xla_checks.check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
@@ -318,7 +318,7 @@ def _attributes_of(function: Any, in_caller: bool) -> tuple[Any, ...]:
   return tuple(itertools.chain(*attributes.items()))
 
 
-def _set_xla_flags() -> None:
+def set_xla_flags() -> None:
   """Adds flags to `XLA_FLAGS`, whose own flags stay as they are."""
   flags = os.environ.get('XLA_FLAGS', '')
   wanted = {_FAST_COMPILATION: 'true'}

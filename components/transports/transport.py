@@ -8,9 +8,15 @@ from repertory.components import adders, replay
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import learner_side
 
-# Kinds in checkpoints: of experience in a compiled program, see `anakin`; of
-# recorded data; and of several learners, each with its own transport.
-COMPILED, OFFLINE, SHARES = 'program', 'data', 'parts'
+# Kind, in checkpoints, of the experience that a compiled program keeps itself,
+# see `anakin`.
+COMPILED = 'program'
+
+# Kind of recorded data, see `OfflineTransport`.
+OFFLINE = 'data'
+
+# Kind of a run with several learners, each with its own transport.
+SHARES = 'parts'
 
 
 class TransportParts:

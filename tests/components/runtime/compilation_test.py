@@ -30,7 +30,7 @@ def test_flags(monkeypatch, before, cores, after):
   if before is None:
     monkeypatch.delenv('XLA_FLAGS')
   for _ in range(2):  # Once is as good as twice.
-    compilation._set_xla_flags()
+    compilation.set_xla_flags()
     assert os.environ['XLA_FLAGS'] == after
 
 
