@@ -21,15 +21,10 @@ _ROUNDING = 1e-5
 
 
 class DataError(SettingError):
-  """A data set cannot be read, or does not fit the environment.
-
-  Attributes:
-    path: Path of the data set.
-  """
+  """A data set cannot be read, or does not fit the environment."""
 
   def __init__(self, path: str, problem: str):
     super().__init__('data', f'cannot be learned from: {path} {problem}')
-    self.path = path
 
 
 class DataSetSteps(NamedTuple):
@@ -140,7 +135,27 @@ class DataSet(abc.ABC):
     """
 
 
-def check_kind(
+def check_columns(
+  path: str,
+  found: Mapping[str, tuple[tuple, np.dtype]],
+  expected: Mapping[str, specs.Array],
+  origin: str = '',
+) -> None:
+  """Raises a DataError unless a data set has the columns of an environment.
+
+  `found` are shape and dtype of a time step by column, from an `origin`.
+  """
+  if found.keys() != expected.keys():
+    raise DataError(
+      path,
+      'must have the columns of the environment, '
+      f'{", ".join(sorted(expected))}; got {", ".join(sorted(found))}{origin}.',
+    )
+  for name, one in expected.items():
+    _check_kind(path, name, *found[name], one)
+
+
+def _check_kind(
   path: str, what: str, shape: tuple, dtype: np.dtype, spec: specs.Array
 ) -> None:
   """Raises a DataError if a column cannot be converted to a spec.
@@ -157,14 +172,14 @@ def check_kind(
     )
 
 
-def cast(
+def _cast(
   path: str, what: str, values: np.ndarray, spec: specs.Array
 ) -> np.ndarray:
   """Returns a column `[N, ...]` with the dtype of the spec, values checked.
 
   Raises a DataError if numbers are not finite, or out of the dtype's range.
   """
-  check_kind(path, what, values.shape[1:], values.dtype, spec)
+  _check_kind(path, what, values.shape[1:], values.dtype, spec)
   dtype = np.dtype(spec.dtype)
   with np.errstate(over='ignore'):
     found = values.astype(dtype, copy=False)
@@ -192,7 +207,7 @@ def convert(
   expected = (spec.rewards, spec.discounts, spec.observations, spec.actions)
   leaves = tree.flatten(expected)
   found = [
-    cast(path, name, column, one)
+    _cast(path, name, column, one)
     for (name, column), one in zip(columns.items(), leaves, strict=True)
   ]
   steps = DataSetSteps(step_type, *tree.unflatten_as(expected, found))

@@ -86,41 +86,30 @@ class MinariData(data_set.DataSet):
 
   def check(self, spec: specs.EnvironmentSpec) -> None:
     self._check_metadata()
-    expected = {
-      root: list(_leaves(nest, root))
-      for root, nest in (
-        ('observations', spec.observations),
-        ('actions', spec.actions),
-        ('rewards', spec.rewards),
-      )
+    nests = {
+      'observations': spec.observations,
+      'actions': spec.actions,
+      'rewards': spec.rewards,
     }
+    leaves = [
+      leaf for root, one in nests.items() for leaf in _leaves(one, root)
+    ]
+    expected = dict(leaves)
+    if len(expected) < len(leaves):
+      raise data_set.DataError(
+        self.path,
+        'must have all columns at different paths: in HDF5, a key with "/" and '
+        f'nested keys coincide; got {", ".join(name for name, _ in leaves)}.',
+      )
     with self._open() as opened:
       group = opened[self._groups[0]]
-      for root, leaves in expected.items():
-        paths = [name for name, _ in leaves]
-        if len(set(paths)) < len(paths):
-          raise data_set.DataError(
-            self.path,
-            f'must have {root} at different paths: in HDF5, a key with "/" and '
-            f'nested keys coincide; got {", ".join(paths)}.',
-          )
-        for name, one in leaves:
-          found = group.get(name)
-          if not hasattr(found, 'dtype'):
-            raise data_set.DataError(
-              self.path,
-              f"must have '{name}', which the environment has; got "
-              f'{", ".join(_names(group))}.',
-            )
-          shape = found.shape[1:]
-          data_set.check_kind(self.path, name, shape, found.dtype, one)
-        more = set(_names(group, root)) - set(paths)
-        if more:
-          raise data_set.DataError(
-            self.path,
-            f"must have no more in '{root}' than the environment; got "
-            f"'{min(more)}'.",
-          )
+      found = {
+        name: (group[name].shape[1:], group[name].dtype)
+        for root in nests
+        if root in group
+        for name in _names(group, root)
+      }
+    data_set.check_columns(self.path, found, expected)
 
   def read(
     self, spec: specs.EnvironmentSpec
@@ -226,16 +215,11 @@ def _leaves(nest: types.Nest, root: str) -> Iterator[tuple[str, specs.Array]]:
     yield '/'.join([root, *parts]), one
 
 
-def _names(group: Any, root: str = '') -> list[str]:
+def _names(group: Any, root: str) -> list[str]:
   """Returns the paths of all leaves below a path of a group."""
-  start = group[root] if root else group
-  if hasattr(start, 'dtype'):
+  if hasattr(group[root], 'dtype'):
     return [root]
-  return [
-    leaf
-    for name in start
-    for leaf in _names(group, f'{root}/{name}' if root else name)
-  ]
+  return [leaf for x in group[root] for leaf in _names(group, f'{root}/{x}')]
 
 
 def _pad(column: np.ndarray, before: int = 0, after: int = 0) -> np.ndarray:

@@ -204,17 +204,12 @@ class Recording(data_set.DataSet):
       raise data_set.DataError(path, 'is empty: it has no steps.')
 
   def check(self, spec: specs.EnvironmentSpec) -> None:
-    found, columns = self.manifest.spec, dict(columns_of(spec))
-    if found.keys() != columns.keys():
-      raise data_set.DataError(
-        self.path,
-        'has other columns than the environment, which has '
-        f'{", ".join(sorted(columns))}; got {", ".join(sorted(found))}, of '
-        f'{self.manifest.environment}.',
-      )
-    for name, one in columns.items():
-      shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
-      data_set.check_kind(self.path, name, tuple(shape), dtype, one)
+    found = {
+      name: (tuple(one['shape']), np.dtype(one['dtype']))
+      for name, one in self.manifest.spec.items()
+    }
+    origin = f', of {self.manifest.environment}'
+    data_set.check_columns(self.path, found, dict(columns_of(spec)), origin)
     for _ in self.read(spec._replace(observations=())):
       pass  # Observations may be large: `read` checks them.
 
