@@ -43,34 +43,13 @@ if TYPE_CHECKING:
   from repertory.components.replay.writers import Writer
 
 __all__ = [
-  'DEFAULT_TABLE',
-  'TRAIN_BUFFER',
-  'UNLIMITED',
-  'BatchTimeout',
-  'Batches',
-  'Connection',
-  'DeadlockError',
-  'NamesOf',
-  'Packing',
-  'Priorities',
-  'PriorityUpdater',
-  'RateLimit',
-  'ReplayCheckpointError',
-  'ReplayDataset',
-  'ReplayRatio',
-  'ReverbWriter',
-  'TableInfo',
-  'TableSpec',
-  'Writer',
-  'is_snapshot_taken',
-  'make_server',
-  'prioritized',
-  'queue',
-  'remove_checkpoints',
-  'sample_spec',
-  'table_status',
-  'uniform',
+  'DEFAULT_TABLE', 'TRAIN_BUFFER', 'UNLIMITED', 'BatchTimeout', 'Batches',
+  'Connection', 'DeadlockError', 'NamesOf', 'Packing', 'Priorities',
+  'PriorityUpdater', 'RateLimit', 'ReplayCheckpointError', 'ReplayDataset',
+  'ReplayRatio', 'ReverbWriter', 'TableInfo', 'TableSpec', 'Writer',
+  'is_snapshot_taken', 'make_server', 'prioritized', 'queue',
+  'remove_checkpoints', 'sample_spec', 'table_status', 'uniform',
   'write_checkpoint',
-]
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

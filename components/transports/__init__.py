@@ -33,24 +33,10 @@ if TYPE_CHECKING:
   )
 
 __all__ = [
-  'COMPILED',
-  'OFFLINE',
-  'REVERB',
-  'SHARES',
-  'ActorSnapshots',
-  'ActorState',
-  'ActorStates',
-  'Demonstrations',
-  'InProcessTransport',
-  'LearnerSide',
-  'OfflineTransport',
-  'ReverbTransport',
-  'Snapshots',
-  'Transport',
-  'TransportParts',
-  'check_in_process',
-  'check_offline',
-  'unlimited',
-]
+  'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorSnapshots', 'ActorState',
+  'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
+  'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
+  'TransportParts', 'check_in_process', 'check_offline', 'unlimited',
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -1,5 +1,1 @@
 """Environments by name."""
-
-from repertory.components.config import lazy_imports
-
-__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -12,7 +12,6 @@ import dm_env
 
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
-from repertory.environments import registry
 from repertory.environments.batches import batch, vector_batch
 from repertory.environments.registry import families, name_options
 from repertory.environments.values.argument_checks import ArgumentError
@@ -155,8 +154,11 @@ def make_factory(name: str) -> EnvironmentFactory:
 
 def _find_own(name: str, renders: bool) -> families.Makers:
   """Imports the user's code; suggests another name if there is no module."""
+  # Most runs have no custom environment.
+  from repertory.environments.registry import user_environments  # noqa: PLC0415
+
   try:
-    return registry.user_environments.find_makers(name, renders)
+    return user_environments.find_makers(name, renders)
   except ArgumentError as error:
     guess = _suggest(name.partition('?')[0])
     is_missing = isinstance(error.__cause__, import_paths.NoModuleError)
