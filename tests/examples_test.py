@@ -26,7 +26,7 @@ from repertory.launch.opening import (
   preflight,
   smoke_test,
 )
-from repertory.launch.results import finding, plots, report, runs
+from repertory.launch.results import plots, report, runs
 from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
@@ -222,7 +222,7 @@ class TestCommands:
     (tmp_path / 'runs').mkdir()  # The default of `repertory runs`.
     result = run.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
-    found = finding.Found([runs.RunRecord('directory', runs.DONE)], [])
+    found = runs.Found([runs.RunRecord('directory', runs.DONE)], [])
     for module, name, value in (
       (run, 'run', result),
       (evaluation, 'evaluate', episodes),
@@ -230,7 +230,7 @@ class TestCommands:
       (directories, 'check_trained', None),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
-      (finding, 'find', found),
+      (runs, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),
       (

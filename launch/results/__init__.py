@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.launch.results.finding import Found, find
   from repertory.launch.results.groups import Group, group
-  from repertory.launch.results.runs import RunRecord, read
+  from repertory.launch.results.runs import Found, RunRecord, find, read
   from repertory.launch.results.tables import rows, table
 
 __all__ = [
@@ -30,10 +29,10 @@ __all__ = [
 # Matplotlib and Jinja are extras.
 __getattr__, __dir__ = lazy_imports.modules(
   __name__,
-  Found='finding',
+  Found='runs',
   Group='groups',
   RunRecord='runs',
-  find='finding',
+  find='runs',
   group='groups',
   read='runs',
   rows='tables',

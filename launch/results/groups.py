@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from repertory.launch.results import runs as runs_lib
@@ -13,7 +13,7 @@ _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
 _NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
-_DIGITS = 4  # Of long floats in labels, unless that makes two groups equal.
+_DIGITS = 4  # Of long floats in labels, unless that makes two values equal.
 _SHORT = 8  # Floats of at most this number of characters are never rounded.
 
 
@@ -89,9 +89,11 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
     first, *_ = own = [members[seed] for seed in sorted(members)]
     agent, environment = first.agent or '', first.environment or ''
     groups.append(Group(agent, environment, _describe_run(first), own))
-  rounded, whole = (list(_name(groups, digits)) for digits in (_DIGITS, None))
-  labels = [{one.label for one in named} for named in (rounded, whole)]
-  named = rounded if len(labels[0]) == len(labels[1]) else whole
+  named = [
+    one
+    for agent in {group.agent for group in groups}
+    for one in _label([group for group in groups if group.agent == agent])
+  ]
   named.sort(key=lambda one: (one.label, one.environment))
   return Grouped(named, notes)
 
@@ -153,15 +155,25 @@ def _freeze(value: Any) -> str:
   return json.dumps(value, sort_keys=True, default=str)
 
 
-def _name(groups: Sequence[Group], digits: int | None) -> Iterator[Group]:
-  """Labels groups by agent, and by settings that differ on one environment."""
-  for agent in {group.agent for group in groups}:
-    own = [one for one in groups if one.agent == agent]
-    names = _find_distinguishing(own)
-    for one in own:
-      found = {n: one.settings[n] for n in names if n in one.settings}
-      texts = [_write(name, value, digits) for name, value in found.items()]
-      yield dataclasses.replace(one, label=', '.join([agent, *texts]))
+def _label(groups: Sequence[Group]) -> list[Group]:
+  """Labels groups of an agent by settings that differ on one environment."""
+  labels = [group.agent for group in groups]
+  for name in _find_distinguishing(groups):
+    values = {
+      i: one.settings[name]
+      for i, one in enumerate(groups)
+      if name in one.settings
+    }
+    texts = [_write(name, value, _DIGITS) for value in values.values()]
+    whole = [_write(name, value) for value in values.values()]
+    if len(set(texts)) < len(set(whole)):
+      texts = whole
+    for i, text in zip(values, texts):
+      labels[i] += f', {text}'
+  return [
+    dataclasses.replace(group, label=label)
+    for group, label in zip(groups, labels)
+  ]
 
 
 def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
@@ -198,14 +210,14 @@ def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
   return list(distinguishing)
 
 
-def _write(name: str, value: Any, digits: int | None) -> str:
-  if name in _PLAIN_BY_THEMSELVES:
-    return str(value)
+def _write(name: str, value: Any, digits: int | None = None) -> str:
   if isinstance(value, (list, tuple)):
-    value = ','.join(_round(one, digits) for one in value)
-  if isinstance(value, bool):
-    value = str(value).lower()
-  return f'{name}={_round(value, digits)}'
+    text = ','.join(_round(one, digits) for one in value)
+  elif isinstance(value, bool):
+    text = str(value).lower()
+  else:
+    text = _round(value, digits)
+  return text if name in _PLAIN_BY_THEMSELVES else f'{name}={text}'
 
 
 def _round(value: Any, digits: int | None) -> str:

@@ -54,11 +54,6 @@ def duration(seconds: float | None) -> str:
   return NOTHING if seconds is None else figures.duration(seconds)
 
 
-def share(value: float | None) -> str:
-  """Formats a share as a percentage."""
-  return NOTHING if value is None else f'{value:.0%}'
-
-
 def align(lines: Sequence[Sequence[str]], are_right: Sequence[bool]) -> str:
   """Returns a text table with aligned columns.
 

@@ -10,7 +10,7 @@ import urllib.parse
 import pytest
 
 from repertory.launch import results
-from repertory.launch.results import report, throughput
+from repertory.launch.results import report
 from support.launch import written_runs
 
 _VOID = {'meta', 'img', 'br'}
@@ -162,7 +162,7 @@ class TestCourse:
     (tmp_path / 'a/diverged/step_7.npz').touch()
     with open(tmp_path / 'a/logs/runs.jsonl', 'a') as file:
       file.write(json.dumps({'begun': 'x', 'message': 'resumed from 3'}))
-    found = throughput.incidents(results.read(directory))
+    found = report.incidents(results.read(directory))
     assert [tuple(one.values()) for one in found] == [
       ('resumed', 'resumed from 3'),
       ('restarted', 'actor/0, after: Bad: 1 (× 2)'),
@@ -182,12 +182,12 @@ class TestCourse:
       tmp_path / 'a', topology='central', replay=replay
     )
     # 200 steps and 100 updates in 60 s.
-    assert throughput.pace(results.read(directory)) == {
+    assert report.pace(results.read(directory)) == {
       'steps/s': '3.333', 'updates/s': '1.667',
       'acting blocked': '75%', 'learning blocked': '25%',
       'bottleneck': 'acting waits for learning: a faster learner would help',
     }  # fmt: skip
     directory = written_runs.write(tmp_path / 'b', replay=replay)
-    pace = throughput.pace(results.read(directory))
+    pace = report.pace(results.read(directory))
     assert pace['acting blocked'] == '–'
     assert pace['bottleneck'] == 'acting and learning take turns'
