@@ -158,3 +158,8 @@ class Status:
   message: str = ''
   stopped_early: str = ''
   not_recorded: str = ''
+
+  def with_messages(self, *messages: str) -> 'Status':
+    """Returns a copy with other messages; empty ones are left out."""
+    message = '; '.join(filter(None, messages))
+    return dataclasses.replace(self, message=message)

@@ -15,7 +15,7 @@ from repertory.agents.reward_models import reward_model_config
 from repertory.components.runtime import signals
 from repertory.launch.cli import command, errors, factory, typed
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.sweeps import pool
+from repertory.launch.sweeps import sweep
 
 _SECONDS_EACH = 600.0  # Making an environment may take 300 s, a network less.
 
@@ -57,8 +57,8 @@ def find_refused(
   """
   try:
     ended = subprocess.run(
-      pool.command('dry_runs'),
-      env=pool.environment(),
+      sweep.command('dry_runs'),
+      env=sweep.environment(),
       input=json.dumps(argument_lists).encode(),
       capture_output=True,
       timeout=_SECONDS_EACH * len(argument_lists),

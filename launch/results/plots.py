@@ -325,12 +325,4 @@ def _draw(
   axes.tick_params(length=3)
   for axis, number in ((axes.xaxis, 5), (axes.yaxis, 6)):
     axis.set_major_locator(matplotlib.ticker.MaxNLocator(number))
-    axis.set_major_formatter(matplotlib.ticker.FuncFormatter(_write))
-
-
-def _write(value: float, position: object = None) -> str:
-  """Writes a number with thousands separators, without needless zeros."""
-  del position
-  if value and abs(value) < 1e-3:
-    return f'{value:.1e}'
-  return f'{value:,.6f}'.rstrip('0').rstrip('.').replace('-', '−')
+    axis.set_major_formatter('{x:,.9g}')

@@ -23,7 +23,6 @@ from repertory.launch.results import aggregates, plots, wording
 from repertory.launch.results import curves as curves_lib
 from repertory.launch.results import groups as groups_lib
 from repertory.launch.results import runs as runs_lib
-from repertory.launch.results import scores as scores_lib
 
 try:
   import jinja2
@@ -87,7 +86,7 @@ def make(
     folder: Folder of the page, for links to files too large to embed.
   """
   grouped = groups_lib.group(found.runs)
-  scores = scores_lib.score(grouped.groups)
+  scores = aggregates.score(grouped.groups)
   scores.sort(key=lambda one: (one.group.environment, -np.mean(one.last)))
   # Read before incidents, which include logs that cannot be read.
   drawn = {
@@ -132,7 +131,7 @@ def make(
         'IQM': f'{one.value:.2f}',
         _INTERVAL: '{:.2f} to {:.2f}'.format(*one.interval),
       }
-      for one in scores_lib.rank_overall(scores)
+      for one in aggregates.rank_overall(scores)
     ],
     differences=_list_differences(grouped),
     settings=_list_settings(grouped),
@@ -167,9 +166,9 @@ def _describe(grouped: groups_lib.Grouped) -> str:
   return ' on '.join(parts)
 
 
-def _list_scores(scores: Sequence[scores_lib.Score]) -> list[_Row]:
+def _list_scores(scores: Sequence[aggregates.Score]) -> list[_Row]:
   """Returns the groups' last evaluations; the first of each task is best."""
-  best: dict[str, scores_lib.Score] = {}
+  best: dict[str, aggregates.Score] = {}
   rows = []
   for one in scores:
     first = best.setdefault(one.group.environment, one)
@@ -183,7 +182,7 @@ def _list_scores(scores: Sequence[scores_lib.Score]) -> list[_Row]:
         'seeds': len(one.last),
         'steps': f'{low:,}' if low == high else f'{low:,} to {high:,}',
         'last return': wording.number(np.mean(one.last)),
-        _INTERVAL: wording.interval(interval),
+        _INTERVAL: wording.interval(*interval),
         'IQM': wording.number(aggregates.interquartile_mean(one.last)),
         'best return': wording.number(np.mean(one.best)),
         'mean over training': wording.number(np.mean(one.area)),

@@ -8,8 +8,8 @@ import pytest
 from optuna.storages import journal
 
 from repertory.components.config.settings import SettingError
-from repertory.launch.sweeps import grid, study, values
 from repertory.launch.sweeps import manifest as manifest_lib
+from repertory.launch.sweeps import study, values
 
 _SPACE = {
   'config.lr': values.Range('1e-5..1:log', 1e-5, 1.0, is_log=True),
@@ -19,10 +19,9 @@ _SPACE = {
 
 def _make(directory, num_trials, seeds, kinds=('good', 'bad'), **settings):
   """Opens the study of a directory."""
-  given = values.Given(seeds, {'agent': ('dqn',), 'config.kind': kinds}, _SPACE)
+  given = {'agent': ('dqn',), 'config.kind': kinds, **_SPACE, 'seed': seeds}
   source = study.StudyPlan(given, lambda _: {}, num_trials, **settings)
   manifest = manifest_lib.load(str(directory))
-  manifest = manifest or manifest_lib.SweepManifest(str(directory))
   source.join(manifest)
   source.open()
   return source, manifest
@@ -62,7 +61,7 @@ class TestStudy:
 
   def _end(self, source, run, code=0, was_stopped=False):
     self.manifest.codes[run.path] = None if was_stopped else code
-    source.end(grid.FinishedRun(run, code, [], 1.0, was_stopped))
+    source.end(manifest_lib.FinishedRun(run, code, [], was_stopped))
     self.manifest.save()
 
   def _study(self):
