@@ -88,38 +88,30 @@ def describe(status: status_lib.Status, is_last: bool) -> str:
   return ', '.join(parts)
 
 
-def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
+def _draw_progress(status: status_lib.Status) -> table.Table:
   """Draws the progress and the time."""
   clock = figures.duration(status.elapsed_seconds)
   left = status.seconds_left
   if left is not None and math.isfinite(left):
     clock += f', {figures.duration(left)} left'
   steps = text.Text.assemble((figures.number(status.steps), VALUE))
-  if status.max_steps is not None:
+  grid = table.Table.grid(expand=True, padding=(0, 1))
+  grid.add_column(ratio=1)
+  grid.add_column(justify='right')
+  if status.max_steps:
     steps.append(f' of {figures.number(status.max_steps)}')
-  steps.append(' steps')
-  counts = table.Table.grid(expand=True)
-  counts.add_column()
-  counts.add_column(justify='right')
-  counts.add_row(steps, clock)
-  if not status.max_steps:
-    return counts
-  bar = table.Table.grid(expand=True, padding=(0, 1))
-  bar.add_column(ratio=1)
-  bar.add_column(justify='right')
-  # Rounded down, so that 100 % means the end.
-  percent = min(100, 100 * status.steps // status.max_steps)
-  bar.add_row(
-    progress_bar.ProgressBar(
+    bar = progress_bar.ProgressBar(
       total=status.max_steps,
       completed=status.steps,
       style='bright_black',
       complete_style=ACCENT,
       finished_style=GOOD,
-    ),
-    text.Text(f'{percent} %', style=VALUE),
-  )
-  return rich_console.Group(bar, counts)
+    )
+    # Rounded down, so that 100 % means the end.
+    percent = min(100, 100 * status.steps // status.max_steps)
+    grid.add_row(bar, text.Text(f'{percent} %', style=VALUE))
+  grid.add_row(steps.append(' steps'), clock)
+  return grid
 
 
 def _list_acting(status: status_lib.Status) -> Iterable[tuple]:

@@ -1,4 +1,4 @@
-"""Statistics over several runs: means, bootstrap intervals, and scores.
+"""Statistics over several runs: means and bootstrap intervals.
 
 After Agarwal et al., "Deep Reinforcement Learning at the Edge of the
 Statistical Precipice" (2021), https://arxiv.org/abs/2108.13264: point estimates
@@ -7,15 +7,11 @@ outliers than the mean and uses more data than the median, and runs are
 resampled within their task.
 """
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-
-from repertory.launch.results import groups as groups_lib
-from repertory.launch.results import runs as runs_lib
 
 CONFIDENCE = 0.95
 NUM_RESAMPLES = 2000
@@ -146,92 +142,3 @@ def _check(given: npt.ArrayLike) -> np.ndarray:
       f'scores must be [R, ...] with R at least 1, got {scores.shape}.'
     )
   return scores
-
-
-@dataclasses.dataclass(frozen=True)
-class Score:
-  """Scores of a group; arrays are `[R]` over the runs with evaluations."""
-
-  group: groups_lib.Group
-  last: np.ndarray
-  best: np.ndarray
-  # Normalized areas under the curves, up to the steps that all runs on the
-  # environment have taken; NaN with fewer than two evaluations.
-  area: np.ndarray
-  steps: np.ndarray  # Before the last evaluations.
-
-
-class Overall(NamedTuple):
-  """Interquartile mean of normalized returns, and its bootstrap interval."""
-
-  label: str
-  value: float
-  interval: Interval
-
-
-def score(groups: Sequence[groups_lib.Group]) -> list[Score]:
-  """Returns the scores of all groups with evaluations."""
-  found = []
-  ends: dict[str, int] = {}  # Fewest steps of a run, by environment.
-  for group in groups:
-    evaluated = [run.evaluations for run in group.runs if run.last]
-    if evaluated:
-      found.append((group, evaluated))
-      name = group.environment
-      steps = [rows[-1].steps for rows in evaluated]
-      ends[name] = min(*steps, ends.get(name, steps[0]))
-  return [
-    Score(
-      group,
-      last=np.array([rows[-1].episode_return for rows in evaluated]),
-      best=np.array(
-        [max(one.episode_return for one in rows) for rows in evaluated]
-      ),
-      area=np.array(
-        [_area(rows, ends[group.environment]) for rows in evaluated]
-      ),
-      steps=np.array([rows[-1].steps for rows in evaluated]),
-    )
-    for group, evaluated in found
-  ]
-
-
-def rank_overall(scores: Sequence[Score]) -> list[Overall]:
-  """Ranks the labels that have runs on all of several environments.
-
-  Last returns on an environment are normalized to 0 for the worst and 1 for the
-  best of these runs. Empty with fewer than two environments or labels.
-  """
-  pooled: dict[str, list[np.ndarray]] = {}  # By environment.
-  for one in scores:
-    pooled.setdefault(one.group.environment, []).append(one.last)
-  if len(pooled) < 2:
-    return []
-  tasks: dict[str, list[np.ndarray]] = {}  # By label.
-  for one in scores:
-    all_last = np.concatenate(pooled[one.group.environment])
-    span = max(np.ptp(all_last), np.finfo(float).tiny)
-    normalized = (one.last - all_last.min()) / span
-    tasks.setdefault(one.group.label, []).append(normalized)
-  found = [
-    Overall(
-      label,
-      float(interquartile_mean(np.concatenate(own))),
-      bootstrap_interval(own),
-    )
-    for label, own in sorted(tasks.items())
-    if len(own) == len(pooled)
-  ]
-  return sorted(found, key=lambda one: -one.value) if len(found) > 1 else []
-
-
-def _area(evaluations: Sequence[runs_lib.EvaluationRow], end: int) -> float:
-  """Returns the normalized area under a curve up to a number of steps."""
-  # The later one of two at the same step.
-  returns = {one.steps: one.episode_return for one in evaluations}
-  steps = sorted(returns)
-  x = [*(step for step in steps if step < end), end]
-  if len(x) < 2:
-    return float('nan')
-  y = np.interp(x, steps, [returns[step] for step in steps])
-  return float(area_under_curve(x, y))

@@ -33,7 +33,6 @@ except ImportError as error:
   ) from error
 
 _ENDINGS = ('.html', '.htm')
-_MAX_NAMES = 3  # In the heading; if there are more, it shows their number.
 _INTERVAL = f'{aggregates.CONFIDENCE:.0%} interval'
 _STATISTICS = {'mean': 'mean', 'iqm': 'interquartile mean'}
 # Topologies of one thread, in which the rate limiter never blocks.
@@ -86,24 +85,10 @@ def make(
     folder: Folder of the page, for links to files too large to embed.
   """
   grouped = groups_lib.group(found.runs)
-  scores = aggregates.score(grouped.groups)
+  scores = groups_lib.score(grouped.groups)
   scores.sort(key=lambda one: (one.group.environment, -np.mean(one.last)))
-  # Read before incidents, which include logs that cannot be read.
-  drawn = {
-    name: [
-      (
-        panel.environment,
-        panel.quantity.title,
-        plots.to_svg(panel, grouped.labels, f'{name} {i}'),
-      )
-      for i, panel in enumerate(
-        curves_lib.make_panels(
-          grouped, curves_lib.choose(name, found.runs), over, statistic
-        )
-      )
-    ]
-    for name in curves_lib.NAMES
-  }
+  # Before incidents, which include logs that cannot be read.
+  drawn = _draw_all(grouped, found.runs, over, statistic)
   paths = [os.path.abspath(run.directory) for run in found.runs]
   common = os.path.commonpath(map(os.path.dirname, paths)) if paths else '.'
   named = [
@@ -115,8 +100,9 @@ def make(
     trim_blocks=True,
     finalize=lambda v: v if hasattr(v, '__html__') else wording.text(v),
   )
+  environment.filters['setting'] = _setting
   return environment.get_template('report.html').render(
-    heading=_describe(grouped),
+    agents=sorted({group.agent for group in grouped.groups}),
     made=f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
     version=__version__,
     grouped=grouped,
@@ -125,16 +111,10 @@ def make(
     figures=drawn,
     statistic=_STATISTICS[statistic],
     scores=_list_scores(scores),
-    overall=[
-      {
-        'variant': one.label,
-        'IQM': f'{one.value:.2f}',
-        _INTERVAL: '{:.2f} to {:.2f}'.format(*one.interval),
-      }
-      for one in aggregates.rank_overall(scores)
-    ],
-    differences=_list_differences(grouped),
-    settings=_list_settings(grouped),
+    overall=groups_lib.rank_overall(scores),
+    confidence=_INTERVAL,
+    names=_name(grouped),
+    differences=groups_lib.compare(grouped.groups),
     pace=[{'directory': name, **pace(run)} for name, run in named],
     incidents=[
       {'directory': name, **one}
@@ -151,24 +131,31 @@ def make(
   )
 
 
-def _describe(grouped: groups_lib.Grouped) -> str:
-  """Returns the heading, which names agents and environments."""
-  agents = sorted({group.agent for group in grouped.groups})
-  if not agents:
-    return 'No steps yet'
-  parts = [
-    ', '.join(names) if len(names) <= _MAX_NAMES else f'{len(names)} {what}'
-    for names, what in (
-      (agents, 'agents'),
-      (grouped.environments, 'environments'),
-    )
-  ]
-  return ' on '.join(parts)
+def _draw_all(
+  grouped: groups_lib.Grouped,
+  runs: Sequence[runs_lib.RunRecord],
+  over: str,
+  statistic: str,
+) -> dict[str, list[tuple[str, str, str]]]:
+  """Returns environment, title and SVG of the panels of each quantity."""
+  drawn = {}
+  for name in curves_lib.NAMES:
+    chosen = curves_lib.choose(name, runs)
+    panels = curves_lib.make_panels(grouped, chosen, over, statistic)
+    drawn[name] = [
+      (
+        panel.environment,
+        panel.quantity.title,
+        plots.to_svg(panel, grouped.labels, f'{name} {i}'),
+      )
+      for i, panel in enumerate(panels)
+    ]
+  return drawn
 
 
-def _list_scores(scores: Sequence[aggregates.Score]) -> list[_Row]:
+def _list_scores(scores: Sequence[groups_lib.Score]) -> list[_Row]:
   """Returns the groups' last evaluations; the first of each task is best."""
-  best: dict[str, aggregates.Score] = {}
+  best: dict[str, groups_lib.Score] = {}
   rows = []
   for one in scores:
     first = best.setdefault(one.group.environment, one)
@@ -197,27 +184,6 @@ def _name(grouped: groups_lib.Grouped) -> list[str]:
   if len(grouped.environments) < 2:
     return [group.label for group in grouped.groups]
   return [f'{group.label} on {group.environment}' for group in grouped.groups]
-
-
-def _list_differences(grouped: groups_lib.Grouped) -> list[_Row]:
-  return [
-    {'setting': name, **dict(zip(_name(grouped), map(_setting, values)))}
-    for name, values in groups_lib.compare(grouped.groups).items()
-  ]
-
-
-def _list_settings(grouped: groups_lib.Grouped) -> list[tuple[str, list[_Row]]]:
-  """Returns all settings of each group."""
-  tables = []
-  for name, group in zip(_name(grouped), grouped.groups):
-    given = {**group.settings, **group.runs[0].experiment}
-    tables.append(
-      (
-        name,
-        [{'setting': k, 'value': _setting(given[k])} for k in sorted(given)],
-      )
-    )
-  return tables
 
 
 def _setting(value: Any) -> str:

@@ -44,12 +44,6 @@ class TestFind:
       write_module('own_b.__init__', '')
     assert import_paths.find('own_b.deep.module:thing') == [1]
 
-  def test_what_is_installed(self, write_module, tmp_path):
-    del write_module
-    path = list(sys.path)
-    assert import_paths.find('os.path:join') is os.path.join
-    assert sys.path == path
-
   def test_the_folder_comes_first(self, write_module, tmp_path, monkeypatch):
     write_module('elsewhere.own_c', 'thing = "elsewhere"')
     write_module('own_c', 'thing = "here"')

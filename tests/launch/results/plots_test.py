@@ -51,7 +51,7 @@ def test_says_what_is_not_drawn(runs, tmp_path):
   row = {'steps': 100, 'policy_lag': 1.0}
   written_runs.write(tmp_path / 'more', agent='ppo', learner=[row])
   runs = [*runs, results.read(tmp_path / 'more')]
-  notes = plots.plot(runs, str(tmp_path / 'a.svg'), ['lag', 'return'])
+  notes = plots.plot(runs, str(tmp_path / 'a.svg'), ['lag'])
   assert notes == [
     'dqn on catch has no policy lag, learner steps',
     'dqn on x has no policy lag, learner steps',

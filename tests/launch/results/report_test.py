@@ -88,10 +88,9 @@ def test_page_is_whole_and_needs_no_network(folder):
   assert 'prefers-color-scheme: dark' in text
   assert 'stroke: var(--series-0)' in text
   assert text.count('#0072b2') == 1
-
-
-def test_shows_settings_scores_and_waiting(folder):
-  texts = _Reader(_write(folder)).texts
+  assert '<h1>&lt;b&gt;&amp;&#34;, dqn on catch</h1>' in text
+  # Settings, scores and waiting.
+  texts = reader.texts
   for expected in (
     'Evaluations',
     'Scores',
@@ -106,14 +105,6 @@ def test_shows_settings_scores_and_waiting(folder):
     assert expected in texts, expected
   # One setting differs; `discount` is in the list of all settings only.
   assert texts.count('discount') == 2
-
-
-def test_heading_is_short(tmp_path):
-  for number in range(4):
-    written_runs.write(tmp_path / f'runs/{number}', environment=f'env_{number}')
-  text = _write(tmp_path)
-  assert '<h1>dqn on 4 environments</h1>' in text
-  assert '<title>Repertory: dqn on 4 environments</title>' in text
 
 
 def test_runs_without_steps_make_a_page_too(tmp_path):
