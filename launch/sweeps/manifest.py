@@ -128,12 +128,7 @@ class SweepManifest:
 
     The axes are the settings with several requested values.
     """
-    if self.is_study:
-      raise SettingError(
-        'directory',
-        f'must be of a sweep without --study, got {self.directory}, which '
-        'has one with it.',
-      )
+    self._check_kind(is_study=False)
     axes = list(dict.fromkeys([*self.axes, *axes]))
     fulls = {group: self.settings(group) for group in self.groups}
     self._check_same(fulls, [settings for _, settings in asked], axes)
@@ -180,12 +175,7 @@ class SweepManifest:
     """Initializes or compares the settings of a study."""
     if not self.fixed:
       self.is_study, self.fixed = True, dict(settings)
-    if not self.is_study:
-      raise SettingError(
-        'directory',
-        f'must be of a sweep with --study, got {self.directory}, which has '
-        'one without it.',
-      )
+    self._check_kind(is_study=True)
     self._refuse(
       {
         name: (self.fixed.get(name), settings.get(name))
@@ -193,6 +183,15 @@ class SweepManifest:
         if self.fixed.get(name) != settings.get(name)
       }
     )
+
+  def _check_kind(self, is_study: bool) -> None:
+    if self.is_study != is_study:
+      asked, there = ('with', 'without') if is_study else ('without', 'with')
+      raise SettingError(
+        'directory',
+        f'must be of a sweep {asked} --study, got {self.directory}, which has '
+        f'one {there} it.',
+      )
 
   def _check_same(
     self,
