@@ -72,7 +72,7 @@ _FENCES = {
   ),
   'reverb': ('components/replay/reverb/',),
   'h5py': ('components/offline/minari.py',),
-  'matplotlib': ('launch/results/drawing.py',),
+  'matplotlib': ('launch/results/plots.py',),
   'jinja2': ('launch/results/report.py',),
   'wandb': ('launch/experiments/callbacks.py',),
   'optuna': ('launch/sweeps/study.py',),
