@@ -90,8 +90,7 @@ def make_plan(
   _check_tensorflow()
   storage = None
   if experiment.storage is not None:
-    storage = checkpoints.open_storage(experiment.storage, experiment.directory)
-  awaited = f"environment '{experiment.environment}' to be made"
+    awaited = f"environment '{experiment.environment}' to be made"
   with watchdog.limited(watchdog.START_SECONDS, awaited):
     spec = environment_batches.find_spec(experiment)
   _check_network(experiment, spec)
@@ -109,7 +108,7 @@ def make_plan(
     spec,
     experience,
     options,
-    storage,
+    checkpoints.open_storage(experiment.storage, experiment.directory),
     title=topology.title(experiment, launch_type),
     run_layout=topology.run_layout(launch_type),
     sharding=topology.sharding(experiment),
