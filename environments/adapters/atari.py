@@ -7,7 +7,6 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras, gymnasium_sources
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches import vector_batch
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import rendering
@@ -71,7 +70,7 @@ class AtariSource(vector_batch.VectorSource):
     least 0, used for its first game only.
     """
     self._seeds: np.ndarray | None = np.array(
-      [seeds_lib.fold(seed) for seed in seeds]
+      [argument_checks.fold_seed(seed) for seed in seeds]
     )
     roms = _roms()
     argument_checks.check_known('game', game, sorted(roms))

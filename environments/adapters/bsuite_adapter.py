@@ -8,7 +8,6 @@ import dm_env
 import numpy as np
 
 from repertory.environments.adapters import extras
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.rendering import drawing, rendering
 from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import (
@@ -46,7 +45,7 @@ def make(
     ValueError: If the id is unknown, or its images cannot be downloaded.
   """
   argument_checks.check_known('id', bsuite_id, ids())
-  seed = seeds_lib.fold(seed)
+  seed = argument_checks.fold_seed(seed)
   settings: dict[str, Any] = dict(
     extras.import_extra('bsuite.sweep', 'bsuite').SETTINGS[bsuite_id]
   )

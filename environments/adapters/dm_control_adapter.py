@@ -9,7 +9,6 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras
-from repertory.environments.batches import seeds
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import headless
 from repertory.environments.values import argument_checks
@@ -70,7 +69,7 @@ def make(
   flat = not settings['nested']
   environment = suite.load(
     *task.split('/'),
-    task_kwargs={'random': seeds.fold(seed)},
+    task_kwargs={'random': argument_checks.fold_seed(seed)},
     environment_kwargs={'flat_observation': flat},
   )
   wrapper = _Vector if flat else _Task

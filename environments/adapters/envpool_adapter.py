@@ -7,7 +7,6 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras, gymnasium_sources
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.registry import name_options
 from repertory.environments.values import argument_checks
 
@@ -45,7 +44,7 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
         environment_id,
         num_envs=len(seeds),
         num_threads=settings['threads'],
-        seed=seeds_lib.combine(seeds),
+        seed=argument_checks.combine_seeds(seeds),
       )
       spaces = pool.observation_space, pool.action_space
     super().__init__(pool, len(seeds), *spaces)

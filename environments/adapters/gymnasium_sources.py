@@ -8,10 +8,9 @@ from dm_env import specs
 
 from repertory.environments.adapters import gymnasium_adapter, gymnasium_spaces
 from repertory.environments.batches import layout, vector_batch
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
-from repertory.environments.values import casting
+from repertory.environments.values import argument_checks, casting
 
 if TYPE_CHECKING:
   import gymnasium
@@ -44,7 +43,7 @@ def make_source(
   if metadata.get('autoreset_mode') is not next_step or metadata.get('jax'):
     vector_env.close()
     return None
-  return GymnasiumVectorSource(vector_env, seeds_lib.combine(seeds))
+  return GymnasiumVectorSource(vector_env, argument_checks.combine_seeds(seeds))
 
 
 class VectorEnvSource(vector_batch.VectorSource):

@@ -20,7 +20,7 @@ from repertory.environments.adapters import (
 from repertory.environments.batches import batch, vector_batch
 from repertory.environments.games import catch, memory_chain, reach
 from repertory.environments.registry import name_options
-from repertory.environments.wrappers import channels_last, single_precision
+from repertory.environments.wrappers import images, single_precision
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
@@ -100,7 +100,7 @@ def _make_gymnasium(match: Match, settings: Settings, seed: int):
   is_first = own.pop(_CHANNELS_FIRST.name)
   environment = gymnasium_adapter.make(match['id'], seed, **own)
   if is_first:
-    environment = channels_last.ChannelsLast(environment)
+    environment = images.ChannelsLast(environment)
   return single_precision.SinglePrecision(environment)
 
 

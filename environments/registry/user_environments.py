@@ -15,7 +15,7 @@ from repertory.environments.batches import batch, vector_batch
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import rendering
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import channels_last, single_precision
+from repertory.environments.wrappers import images, single_precision
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
@@ -123,7 +123,7 @@ def _maker_of_function(
         f'it has no argument `{_SEED}`.',
       )
     if is_first:
-      made = channels_last.ChannelsLast(made)
+      made = images.ChannelsLast(made)
     return single_precision.SinglePrecision(made)
 
   return make
