@@ -6,7 +6,7 @@ import re
 import sys
 
 from repertory import launch
-from repertory.launch.nodes import single_loop
+from repertory.launch.nodes import one_thread
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _STOP = re.compile(r'\| \[([\w/]+\.py)\]\(\.\./([\w/]+\.py)\) \| `([\w.]+)` \|')
@@ -46,28 +46,32 @@ def _trace(monkeypatch, directory):
   learner steps, after the first of the run, that end no episode.
   """
   turns = []
-  iterate = single_loop.SingleLoop._iterate
+  entered = {}
 
-  def iterate_traced(self):
-    entered = {}
+  def note(frame, event, argument):
+    del argument
+    if event == 'call':
+      code = frame.f_code
+      entered.setdefault((code.co_filename, code.co_firstlineno))
 
-    def note(frame, event, argument):
-      del argument
-      if event == 'call':
-        code = frame.f_code
-        entered.setdefault((code.co_filename, code.co_firstlineno))
+  has_steps_left, before = one_thread.OneThread.has_steps_left, []
 
-    steps, episodes = self._learner.version, self._actor.total_episodes
-    sys.setprofile(note)
-    try:
-      return iterate(self)
-    finally:
-      sys.setprofile(None)
-      is_mid = self._actor.total_episodes == episodes
-      if steps and is_mid and self._learner.version > steps:
-        turns.append([(_path_of(file), line) for file, line in entered])
+  def begin_turn(self):
+    """Ends the previous turn of the loop, and begins the next."""
+    sys.setprofile(None)
+    (actor,) = [node for node in self._nodes if node.name == 'actor/0']
+    now = self._learner.version, actor.total_episodes
+    if before and before[0] < now[0] and before[1] == now[1]:
+      turns.append([(_path_of(file), line) for file, line in entered])
+    before[:] = now if now[0] else ()
+    entered.clear()
+    result = has_steps_left(self)
+    note(sys._getframe(1), 'call', None)  # The run function.
+    if result:
+      sys.setprofile(note)
+    return result
 
-  monkeypatch.setattr(single_loop.SingleLoop, '_iterate', iterate_traced)
+  monkeypatch.setattr(one_thread.OneThread, 'has_steps_left', begin_turn)
   experiment = launch.make_experiment(
     'dqn',
     'catch',

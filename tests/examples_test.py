@@ -23,7 +23,6 @@ from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.opening import (
   directories,
-  preflight,
   smoke_test,
 )
 from repertory.launch.results import finding, plots, report, runs
@@ -195,8 +194,8 @@ def _tables(monkeypatch):
 @pytest.fixture(scope='module', name='trained')
 def _trained():
   experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-  spec = smoke_test.check(experiment)
-  experience = preflight.describe_experience(experiment, spec)
+  spec = smoke_test.find_spec(experiment)
+  experience = experiment.builder.experience(spec, experiment.num_environments)
   checkpoint = checkpointing.Checkpoint(
     'path',
     arrays={},

@@ -21,10 +21,4 @@ __all__ = [
 ]
 
 # Metrics of episodes are settings, which need no TensorFlow.
-__getattr__, __dir__ = lazy_imports.modules(
-  __name__,
-  InitialStates='policy_rows',
-  PolicyActor='policy_actor',
-  PolicyRows='policy_rows',
-  Unbatched='policy_actor',
-)
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -4,22 +4,27 @@ It needs no TensorFlow, which processes that only step environments and record
 should not load.
 """
 
-from repertory.components.offline.data_set import (
-  DataError,
-  DataSet,
-  DataSetSteps,
-  discounted_returns,
-)
-from repertory.components.offline.recording import (
-  Recording,
-  RecordingManifest,
-  open_data,
-  prepare,
-)
-from repertory.components.offline.writer import (
-  RecordingError,
-  RecordingWriter,
-)
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.offline.data_set import (
+    DataError,
+    DataSet,
+    DataSetSteps,
+    discounted_returns,
+  )
+  from repertory.components.offline.recording import (
+    Recording,
+    RecordingManifest,
+    open_data,
+    prepare,
+  )
+  from repertory.components.offline.writer import (
+    RecordingError,
+    RecordingWriter,
+  )
 
 __all__ = [
   'DataError',
@@ -33,3 +38,5 @@ __all__ = [
   'open_data',
   'prepare',
 ]
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -133,7 +133,7 @@ class EnvironmentFactory:
       raise ArgumentError('name', _describe_unknown(self.name))
     family, match = found
     try:
-      settings = name_options.parse(query if mark else None, family.options)
+      settings = name_options.parse(query if mark else None, family.options())
     except ValueError as error:
       raise ArgumentError('name', f'in {self.name!r}, {error}') from error
     if self.renders and family.has_render_mode:

@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import dm_env
 
 from repertory.components.config import import_paths, settings
-from repertory.environments import tensor
-from repertory.environments.adapters import gymnasium_adapter
+from repertory.environments import adapters, tensor, wrappers
 from repertory.environments.batches import batch, vector_batch
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import rendering
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import images, single_precision
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
@@ -87,7 +85,7 @@ def find_makers(name: str, renders: bool) -> Makers:
     factory = rendering.enable(factory) if renders else factory
   methods = (getattr(factory, method, None) for method in (_BATCH, _TENSOR))
   return Makers(
-    lambda seed: single_precision.SinglePrecision(_make(name, factory, seed)),
+    lambda seed: wrappers.SinglePrecision(_make(name, factory, seed)),
     *(method and functools.partial(_run, name, method) for method in methods),
   )
 
@@ -115,7 +113,7 @@ def _maker_of_function(
 
   def make(seed: int) -> dm_env.Environment:
     made = _make(name, call, seed)
-    is_adapted = isinstance(made, gymnasium_adapter.GymnasiumAdapter)
+    is_adapted = isinstance(made, adapters.gymnasium_adapter.GymnasiumAdapter)
     if not takes_seed and not is_adapted:
       raise _error(
         name,
@@ -123,8 +121,8 @@ def _maker_of_function(
         f'it has no argument `{_SEED}`.',
       )
     if is_first:
-      made = images.ChannelsLast(made)
-    return single_precision.SinglePrecision(made)
+      made = wrappers.ChannelsLast(made)
+    return wrappers.SinglePrecision(made)
 
   return make
 
@@ -138,7 +136,7 @@ def _make(
   # A Gymnasium environment cannot exist before Gymnasium is imported.
   gymnasium = sys.modules.get('gymnasium')
   if gymnasium is not None and isinstance(made, gymnasium.Env):
-    return gymnasium_adapter.GymnasiumAdapter(made, seed)
+    return adapters.gymnasium_adapter.GymnasiumAdapter(made, seed)
   if all(callable(getattr(made, method, None)) for method in _METHODS):
     return made
   hint = ''

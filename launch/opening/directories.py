@@ -5,6 +5,7 @@ import datetime
 import fcntl
 import os
 import re
+import shutil
 import stat
 import tempfile
 import time
@@ -21,6 +22,7 @@ BEST = 'best'  # Policy of the best evaluation.
 INITIAL = 'initial'  # Initial networks, from another run.
 LEARNERS = '.learners'  # One folder for each of several learners.
 STORING = '.storing'  # Hard links to checkpoints being uploaded.
+REPLAY = os.path.join(CHECKPOINTS, '.replay')  # Of the transport or its server.
 FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 LOCK = '.lock'
@@ -109,6 +111,16 @@ def check_kinds(
       )
 
 
+def load_checkpoint(
+  directory: str, check_replay: bool = True, best: bool = False
+) -> checkpointing.Checkpoint | None:
+  """Reads a run's newest checkpoint, or that of its best policy, if any."""
+  folder = BEST if best else CHECKPOINTS
+  check_folder(directory, folder)
+  path = os.path.join(directory, folder)
+  return checkpointing.Checkpointer(path).load(check_replay)
+
+
 def check_new(path: str, setting: str = 'path') -> None:
   """Raises SettingError unless a folder is empty, or can be made."""
   found = ''
@@ -133,6 +145,13 @@ def describe_absence(directory: str) -> str:
   return ''
 
 
+def has_checkpoint(directory: str) -> bool:
+  """Whether a run's directory has a checkpoint to resume from."""
+  check_folder(directory, CHECKPOINTS)
+  path = os.path.join(directory, CHECKPOINTS)
+  return checkpointing.Checkpointer(path).newest() is not None
+
+
 def check_trained(directory: str, best: bool = False) -> None:
   """Raises SettingError unless there is a checkpoint, or `best` policy."""
   path = os.path.join(directory, BEST if best else CHECKPOINTS)
@@ -152,14 +171,22 @@ def absence(directory: str, best: bool) -> SettingError:
   )
 
 
-def clear_way(log_directory: str) -> str:
-  """Sets aside what is in the way of the logs of nodes; describes it.
+def prepare(directory: str, replay_path: str | None) -> str:
+  """Prepares a held directory for a run; returns a note on what was moved.
 
-  That is a file named as their folder, or a folder named as a file.
+  Args:
+    replay_path: Replay tables of the checkpoint to resume from; None to start
+      with empty ones.
   """
-  notes = []
+  path = os.path.join(directory, CHECKPOINTS)
+  checkpointing.Checkpointer(path).remove_unfinished()
+  shutil.rmtree(os.path.join(directory, STORING), ignore_errors=True)
+  checkpointing.prepare_replay(replay_path, os.path.join(directory, REPLAY))
+  logs, notes = os.path.join(directory, LOGS), []
+  os.makedirs(logs, exist_ok=True)
+  # A file named as the folder of node logs, or a folder named as a file.
   for name, is_folder in ((printed.NODES, True), (printed.NATIVE, False)):
-    path = os.path.join(log_directory, name)
+    path = os.path.join(logs, name)
     if os.path.lexists(path) and os.path.isdir(path) != is_folder:
       notes.append(f'{path} was in the way and is now {set_aside(path)}')
   return '; '.join(notes)

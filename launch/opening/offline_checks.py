@@ -104,16 +104,17 @@ def _check_returns(
       )
 
 
-def check_demonstrations(
+def check_data(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   spec: specs.EnvironmentSpec,
   kinds: Collection[str],
 ) -> None:
-  """Raises SettingError for missing or unfit demonstrations, or no share.
+  """Raises SettingError for unfit demonstrations, or folders of recordings.
 
   `kinds` are the allowed kinds of transport.
   """
+  prepare_recording(experiment, spec, writes=False)
   paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
   if bool(paths) != bool(fraction):
     raise SettingError(

@@ -16,8 +16,8 @@ from repertory.launch.platform import watchdog
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 
-def check(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
-  """Checks that the agent fits the environment; returns the latter's spec."""
+def find_spec(experiment: experiment_lib.Experiment) -> specs.EnvironmentSpec:
+  """Returns the environment's spec; raises unless the agent fits it."""
   additional_loss.check(experiment.builder)
   spec = _try(experiment, evaluates=False)
   if experiment.evaluation_environment_factory is not None:

@@ -6,6 +6,7 @@ from repertory import components
 from repertory.components.config import settings
 from repertory.components.runtime import devices
 from repertory.launch import nodes, opening
+from repertory.launch.coordination import kinds
 from repertory.launch.topologies import learner_devices, topology
 
 
@@ -48,12 +49,26 @@ class Anakin(topology.Topology):
     super().check_experience(experiment, experience, spec)
     opening.compiled.check_experience(experiment, experience)
 
-  def run(self, session, stage):
-    with learner_devices.on_devices(self.learner_devices):
-      return nodes.anakin_loop.AnakinLoop(
-        session, stage.title, stage.interruption, stage.show
-      ).run()
+  def run(self, session, launcher, interruption, show):
+    """Calls the compiled loop, with evaluations in between."""
+    with (
+      learner_devices.on_devices(self.learner_devices),
+      nodes.one_thread.supervised(session, interruption, show) as thread,
+    ):
+      learner = thread.make(
+        kinds.LEARNER.name,
+        lambda context: nodes.anakin.AnakinNode(context, session),
+      )
+      evaluator = thread.make_evaluator(learner)
+      with thread.working(learner, evaluator):
+        while thread.has_steps_left():
+          next_stop = min(thread.max_steps, evaluator.next_at)
+          with thread.named(learner):
+            thread.steps += learner.advance(next_stop - thread.steps)
+          thread.evaluate_if_due()
+          thread.report_if_due()
+    return thread.status
 
   def call_graph(self, session):
     del session
-    return topology.one_thread(nodes.run_loop.CALLS)
+    return topology.one_thread(topology.LEARNER_AND_EVALUATOR)

@@ -10,12 +10,8 @@ from repertory.components.config import settings
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import naming
-from repertory.launch.opening import (
-  directories,
-  preflight,
-  resuming,
-  smoke_test,
-)
+from repertory.launch.opening import directories, smoke_test
+from repertory.launch.opening import session as session_lib
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,9 +79,11 @@ def read(
       raise settings.SettingError(
         'run', f'must be the directory of a run, or an experiment, got {run!r}.'
       )
-    spec = smoke_test.check(experiment)
-    experience = preflight.describe_experience(experiment, spec)
-    resuming.check_identity(checkpoint, experiment.identity(experience))
+    spec = smoke_test.find_spec(experiment)
+    experience = experiment.builder.experience(
+      spec, experiment.num_environments
+    )
+    session_lib.check_identity(checkpoint, experiment.identity(experience))
     network = experiment.builder.make_network(spec)
     learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
   except checkpointing.CheckpointError as error:
@@ -94,7 +92,7 @@ def read(
 
 
 def _load(directory: str, best: bool) -> checkpointing.Checkpoint:
-  checkpoint = resuming.load_checkpoint(
+  checkpoint = directories.load_checkpoint(
     directory, check_replay=False, best=best
   )
   if checkpoint is None:

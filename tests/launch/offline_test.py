@@ -19,7 +19,7 @@ from repertory.components.transports import experience
 from repertory.environments.registry import registry
 from repertory.environments.wrappers import previous_action
 from repertory.launch.cli import commands
-from repertory.launch.nodes import run_loop
+from repertory.launch.nodes import one_thread
 from repertory.launch.opening import environment_batches
 from repertory.launch.opening import offline as runs_offline
 from repertory.launch.topologies import offline as topology
@@ -138,14 +138,14 @@ class TestOffline:
     self, tmp_path, data, monkeypatch, name
   ):
     monkeypatch.setattr(runs_offline, '_REPORT_SECONDS', 0)
-    show, seen = run_loop.RunLoop._show_start, []
+    show, seen = one_thread.OneThread._show_start, []
 
     def note(self):
       show(self)
       (start,) = self._coordinator.status().starts[:1]
       seen.append((self._progress(), start.doing))
 
-    monkeypatch.setattr(run_loop.RunLoop, '_show_start', note)
+    monkeypatch.setattr(one_thread.OneThread, '_show_start', note)
     single = {'demonstrations': (data,), 'demonstration_fraction': 0.5}
     settings = {} if name == 'offline' else {**single, 'max_steps': 99}
     _run(_make_experiment(tmp_path, **settings), data, name)

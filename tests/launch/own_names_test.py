@@ -7,7 +7,7 @@ import pytest
 
 from repertory import launch
 from repertory.launch.experiments import naming
-from repertory.launch.opening import preflight, smoke_test
+from repertory.launch.opening import smoke_test
 from support.launch import log_files
 
 _ENVIRONMENT = """
@@ -146,8 +146,8 @@ class TestFromIdentity:
     assert experiment.directory == (
       'runs/own_agent-Builder/own_environment-make/seed_0'
     )
-    experience = preflight.describe_experience(
-      experiment, smoke_test.check(experiment)
+    experience = experiment.builder.experience(
+      smoke_test.find_spec(experiment), experiment.num_environments
     )
     identity = experiment.identity(experience)
     return json.loads(json.dumps(identity))

@@ -45,10 +45,8 @@ def _limited(**changes):
 
 
 def _check(experiment, transport='reverb'):
-  spec = smoke_test.check(experiment)
-  experience = preflight.describe_experience(experiment, spec)
-  (option,) = preflight.find_options(experiment, experience, [transport])
-  preflight.check_steps(experiment, experience, [transport])
+  spec = smoke_test.find_spec(experiment)
+  _, (option,) = preflight.describe(experiment, spec, [transport])
   return option.warning
 
 
