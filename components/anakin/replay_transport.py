@@ -183,20 +183,6 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     info = replay.TableInfo(size, self._table.max_size, inserts, samples)
     return {self._table.name: info}
 
-  @property
-  def saved_spec(self):
-    return {
-      f'{i:04d}': tf.TensorSpec(v.shape, v.dtype)
-      for i, v in enumerate(self.variables)
-    }
-
-  def save(self) -> Mapping[str, Any]:
-    return {f'{i:04d}': v.numpy() for i, v in enumerate(self.variables)}
-
-  def restore(self, arrays: Mapping[str, Any]) -> None:
-    for i, variable in enumerate(self.variables):
-      variable.assign(arrays[f'{i:04d}'])
-
   def _make_rows(self, spec: types.Nest) -> types.Nest:
     """Creates variables for the step records of all environments.
 

@@ -30,16 +30,6 @@ _FLAT = 'observations'
 _HEIGHT, _WIDTH = 480, 640
 
 
-def tasks() -> list[str]:
-  """Returns the names of all tasks, such as 'cartpole/swingup'.
-
-  Raises:
-    ImportError: If dm_control is not installed.
-  """
-  suite = extras.import_extra('dm_control.suite', 'dm-control')
-  return sorted(f'{domain}/{task}' for domain, task in suite.ALL_TASKS)
-
-
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
@@ -49,7 +39,7 @@ def make(
   terminate as well, with discount 0.
 
   Args:
-    task: See `tasks`.
+    task: Such as 'cartpole/swingup'.
     settings: A value for each of `OPTIONS`, and `render_mode` to enable
       rendering.
     seed: At least 0.
@@ -64,8 +54,10 @@ def make(
     headless.prepare_mujoco()
     with headless.explaining():
       importlib.import_module('dm_control._render')
-  argument_checks.check_known('task', task, tasks())
   suite = extras.import_extra('dm_control.suite', 'dm-control')
+  argument_checks.check_known(
+    'task', task, sorted(map('/'.join, suite.ALL_TASKS))
+  )
   flat = not settings['nested']
   environment = suite.load(
     *task.split('/'),

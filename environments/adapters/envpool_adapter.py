@@ -25,6 +25,8 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
   become `[H, W, C]`.
   """
 
+  render: Any = None
+
   def __init__(
     self,
     environment_id: str,
@@ -47,7 +49,7 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
         seed=argument_checks.combine_seeds(seeds),
       )
       spaces = pool.observation_space, pool.action_space
-    super().__init__(pool, len(seeds), *spaces)
+    super().__init__(pool, len(seeds), spaces)
 
   def close(self) -> None:
     """Stops the threads; the pool must not be referenced elsewhere."""

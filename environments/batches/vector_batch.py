@@ -153,11 +153,11 @@ class VectorBatch:
     )
     self._actions = layout.NestLayout(self._action_spec, '`actions`')
     self._narrow_leaves = [
-      batch_columns.ObservationColumn(path, size, spec).narrow
+      batch_columns.make_narrow(path, size, spec)
       for path, spec in zip(self._observations.paths, self._observations.specs)
     ]
     self._widen_leaves = [
-      batch_columns.ActionColumn(path, size, spec, wide_spec.dtype).widen
+      batch_columns.make_widen(path, size, spec, wide_spec.dtype)
       for path, spec, wide_spec in zip(
         self._actions.paths, self._actions.specs, wide.specs
       )
