@@ -54,24 +54,29 @@ def _trace(monkeypatch, directory):
       code = frame.f_code
       entered.setdefault((code.co_filename, code.co_firstlineno))
 
-  has_steps_left, before = one_thread.OneThread.has_steps_left, []
+  class Traced(one_thread.OneThread):
+    """Traces the turns of the loop, up to evaluations and reports."""
 
-  def begin_turn(self):
-    """Ends the previous turn of the loop, and begins the next."""
-    sys.setprofile(None)
-    (actor,) = [node for node in self._nodes if node.name == 'actor/0']
-    now = self._learner.version, actor.total_episodes
-    if before and before[0] < now[0] and before[1] == now[1]:
-      turns.append([(_path_of(file), line) for file, line in entered])
-    before[:] = now if now[0] else ()
-    entered.clear()
-    result = has_steps_left(self)
-    note(sys._getframe(1), 'call', None)  # The run function.
-    if result:
+    def counts(self):
+      (actor,) = [node for node in self._nodes if node.name == 'actor/0']
+      return self._learner.version, actor.total_episodes
+
+    def has_steps_left(self):
+      result = super().has_steps_left()
+      self.before = self.counts()
+      entered.clear()
+      note(sys._getframe(1), 'call', None)  # The run function.
       sys.setprofile(note)
-    return result
+      return result
 
-  monkeypatch.setattr(one_thread.OneThread, 'has_steps_left', begin_turn)
+    def evaluate_if_due(self):
+      sys.setprofile(None)
+      (steps, episodes), now = self.before, self.counts()
+      if steps and now[0] > steps and now[1] == episodes:
+        turns.append([(_path_of(file), line) for file, line in entered])
+      super().evaluate_if_due()
+
+  monkeypatch.setattr(one_thread, 'OneThread', Traced)
   experiment = launch.make_experiment(
     'dqn',
     'catch',
@@ -83,6 +88,7 @@ def _trace(monkeypatch, directory):
     config={'min_replay_size': 32},
   )
   launch.run(experiment)
+  sys.setprofile(None)
   assert turns
   return turns
 

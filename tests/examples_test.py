@@ -23,13 +23,14 @@ from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.opening import (
   directories,
-  smoke_test,
+  environment_batches,
 )
 from repertory.launch.results import finding, plots, report, runs
 from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading, recording
+from support.replay import recorded_episodes
 from support.system import architecture_rules, program, rare_cases
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -191,10 +192,18 @@ def _tables(monkeypatch):
   return importlib.import_module('tables')
 
 
+@pytest.fixture(scope='module', name='folder_with_data')
+def _folder_with_data(tmp_path_factory):
+  """A folder with the data set of the pages' commands."""
+  folder = tmp_path_factory.mktemp('data')
+  recorded_episodes.play_randomly(folder / 'runs' / 'data', 'catch', 100)
+  return folder
+
+
 @pytest.fixture(scope='module', name='trained')
 def _trained():
   experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-  spec = smoke_test.find_spec(experiment)
+  spec = environment_batches.find_spec(experiment)
   experience = experiment.builder.experience(spec, experiment.num_environments)
   checkpoint = checkpointing.Checkpoint(
     'path',
@@ -244,8 +253,9 @@ class TestCommands:
   @pytest.mark.parametrize(
     ('page', 'command'), [(page, c) for page in _PAGES for c in _commands(page)]
   )
-  def test_is_understood(self, page, command):
+  def test_is_understood(self, page, command, folder_with_data, monkeypatch):
     del page  # For the message.
+    monkeypatch.chdir(folder_with_data)
     code, _, complaint = _call(shlex.split(command)[1:])
     assert code == 0, complaint
 
@@ -301,7 +311,8 @@ class TestDocs:
       for kind in kinds.KINDS
     ]
 
-  def test_graphs_are_as_printed(self):
+  def test_graphs_are_as_printed(self, folder_with_data, monkeypatch):
+    monkeypatch.chdir(folder_with_data)
     printouts = re.findall(
       r'The printout of `repertory (graph [^`]*)`.*?^```mermaid\n(.*?)^```$',
       _read('docs/topologies.md'),

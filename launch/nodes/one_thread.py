@@ -4,8 +4,8 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from absl import logging
 
@@ -85,7 +85,7 @@ class OneThread:
     # Set by `working`.
     self._learner: learning.LearningNode
     self._evaluator: evaluator_lib.EvaluatorNode
-    self._flush: Callable[[], None]
+    self._sources: Sequence[Any]
     self._is_working = self._is_ending = False
     self._reported_at = 0.0
     self._warnings: list[str] = []
@@ -134,7 +134,7 @@ class OneThread:
     self,
     learner: learning.LearningNode,
     evaluator: evaluator_lib.EvaluatorNode,
-    flush: Callable[[], None] = lambda: None,
+    sources: Sequence[Any] = (),
   ) -> Iterator[None]:
     """Watches the loop of a run, and ends it with checkpoint and evaluation.
 
@@ -142,9 +142,10 @@ class OneThread:
     another node than the learner fails in it.
 
     Args:
-      flush: Flushes experience into replay, for a checkpoint.
+      sources: Nodes that write experience, flushed before a checkpoint.
     """
-    self._learner, self._evaluator, self._flush = learner, evaluator, flush
+    self._learner, self._evaluator = learner, evaluator
+    self._sources = sources
     self._is_working = True
     status = self._coordinator.status()
     compiling = 'compiling with XLA' if self._session.jit_compile else ''
@@ -184,6 +185,11 @@ class OneThread:
     self._show(self._coordinator.status())
     self.raise_failure()
     self._is_ending = self._coordinator.reply().is_ending
+
+  def _flush(self) -> None:
+    """Flushes experience into replay, for a checkpoint."""
+    for source in self._sources:
+      source.flush()
 
   def _wait_for_decision(self) -> None:
     """Blocks until the stop criterion has answered; so steps are repeatable."""

@@ -71,20 +71,21 @@ def check_folder(directory: str, name: str) -> None:
     )
 
 
-def check_entries(directory: str) -> None:
+def check(directory: str) -> None:
   """Raises SettingError for entries of kinds that runs never write.
 
   Opening a FIFO would block, and a symbolic link would redirect writes. The
   directory itself may be a symbolic link, or missing.
   """
+  for name in FOLDERS:
+    check_folder(directory, name)
   check_kinds(directory, (*FOLDERS, LEARNERS, STORING, LOCK))
   # Not recursively: the folder of W&B in the logs has links.
   folders = [os.path.join(directory, name) for name in (*FOLDERS, LEARNERS)]
   walk = os.walk(os.path.join(directory, LOGS, printed.NODES))
   for folder in (*folders, *(path for path, _, _ in walk)):
-    with contextlib.suppress(
-      OSError
-    ):  # It is missing, or another run moves it.
+    # It may be missing, or another run moves it.
+    with contextlib.suppress(OSError):
       names = [
         os.path.join(folder, name) for name in sorted(os.listdir(folder))
       ]
@@ -247,6 +248,17 @@ def hold(directory: str) -> Iterator[None]:
         # Closing would not do it while others have copies of the descriptor.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
       os.close(descriptor)
+
+
+@contextlib.contextmanager
+def start_over(directory: str) -> Iterator[None]:
+  """Moves the contents of a held directory aside, and holds a new one."""
+  if os.listdir(directory) == [LOCK]:
+    yield
+    return
+  set_aside(directory)
+  with hold(directory):
+    yield
 
 
 def is_held(directory: str) -> bool:

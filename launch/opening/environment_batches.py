@@ -1,12 +1,14 @@
 """Environment batches of nodes; needs no TensorFlow."""
 
 import dataclasses
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import dm_env
 import numpy as np
 import tree
+from absl import logging
 
 from repertory.components import offline, specs
 from repertory.components.config import settings
@@ -14,6 +16,9 @@ from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
 from repertory.environments.wrappers import previous_action
+from repertory.launch.platform import watchdog
+
+_EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 EnvironmentBatch: TypeAlias = (
   vector_batch.VectorBatch
@@ -113,3 +118,60 @@ def renew(seeds: Sequence[int], *lives: int) -> list[int]:
     int(np.random.SeedSequence([seed, *lives]).generate_state(1)[0] >> 1)
     for seed in seeds
   ]
+
+
+def find_spec(experiment: Any) -> specs.EnvironmentSpec:
+  """Makes an `Experiment`'s environments once, and returns their spec.
+
+  Raises:
+    ValueError: If they cannot be made, or those of evaluations have another
+      spec.
+    TimeoutError: If that takes too long.
+  """
+  spec = _find_spec(experiment, evaluates=False)
+  if experiment.evaluation_environment_factory is not None:
+    _compare(spec, _find_spec(experiment, evaluates=True))
+  return spec
+
+
+def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
+  """Makes an environment, and closes it."""
+  name = f"environment '{experiment.environment}'"
+  if evaluates:
+    name = f'environment of {_EVALUATION_FACTORY}'
+  made_by = settings_of(experiment, evaluates)
+  try:
+    with watchdog.limited(watchdog.START_SECONDS, f'{name} to be made'):
+      environments = made_by.make([experiment.seed])
+      try:
+        return specs.make_environment_spec(environments)
+      finally:
+        try:
+          environments.close()
+        except Exception:  # Its spec is known already.
+          logging.exception('The environment that was tried cannot be closed:')
+  except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
+    raise  # Their messages say what to do.
+  except BaseException as error:  # Including SystemExit and StopIteration.
+    raise ValueError(
+      f'{name[0].upper()}{name[1:]} cannot be made:\n'
+      + ''.join(traceback.format_exception(error))
+    ) from error
+
+
+def _compare(trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec):
+  """Raises SettingError if a policy of one spec cannot act in the other."""
+  for what, expected, got in zip(trained._fields, trained, found):
+
+    def compared(one: specs.Array, is_exact: bool = what == 'actions'):
+      # Bounds of observations have no effect on the policy.
+      return one if is_exact else (one.shape, one.dtype)
+
+    if tree.map_structure(compared, expected) != tree.map_structure(
+      compared, got
+    ):
+      raise settings.SettingError(
+        _EVALUATION_FACTORY,
+        f'must make environments with the {what} of those that are trained '
+        f'on, {expected}; got {got}.',
+      )

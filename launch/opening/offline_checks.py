@@ -114,7 +114,16 @@ def check_data(
 
   `kinds` are the allowed kinds of transport.
   """
+  _check_demonstrations(experiment, experience, spec, kinds)
   prepare_recording(experiment, spec, writes=False)
+
+
+def _check_demonstrations(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  kinds: Collection[str],
+) -> None:
   paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
   if bool(paths) != bool(fraction):
     raise SettingError(

@@ -82,35 +82,57 @@ def open_run(
   def check(checkpoint: checkpointing.Checkpoint) -> None:
     session_lib.check_identity(checkpoint, plan.identity)
 
+  directories.check_writable(directory)
+  if not fresh:
+    directories.check(directory)
   initial = None
-  if fresh or (
-    plan.storage is None and not directories.has_checkpoint(directory)
-  ):
+  if fresh or not (plan.storage or directories.has_checkpoint(directory)):
     # Before its directory may be moved aside.
     initial = warm_start.read(experiment, plan.spec)
   # Locks first, so that no other run changes what is read next.
-  with remote_storage.holding(
-    plan.storage, experiment, fresh, check, report
-  ) as fetched:
+  with contextlib.ExitStack() as held:
+    held.enter_context(directories.hold(directory))
+    fetched = ''
+    if plan.storage is not None:
+      fetched = held.enter_context(
+        remote_storage.holding(plan.storage, experiment, fresh, check, report)
+      )
+    if fresh:
+      held.enter_context(directories.start_over(directory))
     checkpoint = directories.load_checkpoint(directory)
-    replay = plan.options[0]
     if checkpoint is None:
       initial = initial or warm_start.read(experiment, plan.spec)
-      tables, origin, start = None, initial and initial[1], ''
+      opened = _begin(plan, initial)
     else:
       check(checkpoint)
-      warm_start.check_resumed(experiment, checkpoint)
-      replay = _choose_replay(plan, checkpoint)
-      _check_resumed(plan, replay, checkpoint)
-      tables = _replay_path(replay, checkpoint)
-      origin = checkpoint.state.get(warm_start.KEY)
-      start = _describe_resume(plan, replay, checkpoint)
-    cleared = directories.prepare(directory, tables)
-    if checkpoint is None:
-      start = warm_start.save(directory, initial)
+      opened = _resume(plan, checkpoint)
     offline_checks.prepare_recording(experiment, plan.spec)
-    notes = filter(None, (fetched, start, replay.warning, cleared))
-    yield Opened(plan, replay, checkpoint, origin, '; '.join(notes))
+    messages = filter(None, (fetched, opened.message))
+    yield dataclasses.replace(opened, message='; '.join(messages))
+
+
+def _begin(plan: plan_lib.Plan, initial: warm_start.Initial | None) -> Opened:
+  """Prepares the held directory for a new run."""
+  directory, replay = plan.experiment.directory, plan.options[0]
+  cleared = directories.prepare(directory, None)
+  start = warm_start.save(directory, initial)
+  message = '; '.join(filter(None, (start, replay.warning, cleared)))
+  return Opened(plan, replay, None, initial and initial[1], message)
+
+
+def _resume(
+  plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint
+) -> Opened:
+  """Prepares the held directory to resume from its checkpoint."""
+  warm_start.check_resumed(plan.experiment, checkpoint)
+  replay = _choose_replay(plan, checkpoint)
+  _check_resumed(plan, replay, checkpoint)
+  tables = _replay_path(replay, checkpoint)
+  cleared = directories.prepare(plan.experiment.directory, tables)
+  start = _describe_resume(plan, replay, checkpoint)
+  message = '; '.join(filter(None, (start, replay.warning, cleared)))
+  origin = checkpoint.state.get(warm_start.KEY)
+  return Opened(plan, replay, checkpoint, origin, message)
 
 
 def _choose_replay(

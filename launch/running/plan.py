@@ -6,12 +6,19 @@ from typing import Any
 
 import tensorflow as tf
 
+from repertory.agents.actor_critic import additional_loss
+from repertory.agents.interface import registry as agents_registry
 from repertory.components import checkpoints, specs
+from repertory.components.config.settings import text_of
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.opening import offline_checks, preflight, smoke_test
+from repertory.launch.opening import (
+  environment_batches,
+  offline_checks,
+  preflight,
+)
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -85,7 +92,8 @@ def make_plan(
     callback_list.check_can_travel(launch_type.name)
   _check_tensorflow()
   storage = checkpoints.open_storage(experiment.storage, experiment.directory)
-  spec = smoke_test.find_spec(experiment)
+  spec = environment_batches.find_spec(experiment)
+  _check_network(experiment, spec)
   kinds = topology.transports(experiment)
   experience, options = preflight.describe(
     experiment, spec, kinds, topology.smallest_batch(experiment)
@@ -120,3 +128,20 @@ def _check_tensorflow() -> None:
     'first imported inside it, where its functions cannot create variables. '
     'Import `tensorflow` at the top of the script.'
   )
+
+
+def _check_network(
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+) -> None:
+  """Raises ValueError unless the agent fits the environment's spec."""
+  builder = experiment.builder
+  additional_loss.check(builder)
+  try:
+    builder.make_network(spec)
+  except ValueError as error:
+    names = ', '.join(agents_registry.fitting(spec))
+    fitting = f' Agents of the registry that fit, with their defaults: {names}.'
+    raise ValueError(
+      f"Agent '{experiment.agent}' does not fit environment "
+      f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
+    ) from error

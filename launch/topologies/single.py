@@ -76,27 +76,17 @@ class Single(topology.Topology):
       actor = _make_actor(thread, session, transport, learner)
       evaluator = thread.make_evaluator(learner)
 
-      def learn(source):
-        with thread.named(learner):
-          learner.catch_up(source.num_items, source.flush)
-
-      def flush():
-        actor.flush()
-        if updater is not None:
-          updater.flush()
-
       # Acting and learning alternate; neither blocks on the rate limiter.
-      with thread.working(learner, evaluator, flush):
+      sources = [actor] if updater is None else [actor, updater]
+      with thread.working(learner, evaluator, sources):
         while thread.has_steps_left():
           with thread.named(actor):
             thread.steps += actor.step()
           if updater is None:
-            learn(actor)
+            with thread.named(learner):
+              learner.catch_up(actor.num_items, actor.flush)
           else:
-            with thread.named(updater):
-              updater.catch_up(
-                actor.num_items, actor.flush, lambda: learn(updater)
-              )
+            _compute_targets_and_learn(thread, actor, updater, learner)
           thread.evaluate_if_due()
           thread.report_if_due()
     return thread.status
@@ -142,6 +132,17 @@ def _make_bellman_updater(thread, session, transport, learner):
       max_pending_items=sys.maxsize,
     ),
   )
+
+
+def _compute_targets_and_learn(thread, actor, updater, learner):
+  """Lets the updater catch up with the actor, and the learner with it."""
+
+  def learn():
+    with thread.named(learner):
+      learner.catch_up(updater.num_items, updater.flush)
+
+  with thread.named(updater):
+    updater.catch_up(actor.num_items, actor.flush, learn)
 
 
 def _make_actor(thread, session, transport, learner):

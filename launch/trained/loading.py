@@ -10,7 +10,7 @@ from repertory.components.config import settings
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import naming
-from repertory.launch.opening import directories, smoke_test
+from repertory.launch.opening import directories, environment_batches
 from repertory.launch.opening import session as session_lib
 
 
@@ -79,7 +79,7 @@ def read(
       raise settings.SettingError(
         'run', f'must be the directory of a run, or an experiment, got {run!r}.'
       )
-    spec = smoke_test.find_spec(experiment)
+    spec = environment_batches.find_spec(experiment)
     experience = experiment.builder.experience(
       spec, experiment.num_environments
     )

@@ -7,7 +7,7 @@ import pytest
 
 from repertory import launch
 from repertory.launch.experiments import naming
-from repertory.launch.opening import smoke_test
+from repertory.launch.opening import environment_batches
 from support.launch import log_files
 
 _ENVIRONMENT = """
@@ -147,7 +147,7 @@ class TestFromIdentity:
       'runs/own_agent-Builder/own_environment-make/seed_0'
     )
     experience = experiment.builder.experience(
-      smoke_test.find_spec(experiment), experiment.num_environments
+      environment_batches.find_spec(experiment), experiment.num_environments
     )
     identity = experiment.identity(experience)
     return json.loads(json.dumps(identity))

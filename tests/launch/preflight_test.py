@@ -11,7 +11,7 @@ from repertory import launch
 from repertory.agents import dqn
 from repertory.components.config.settings import SettingError
 from repertory.environments.registry import registry
-from repertory.launch.opening import preflight, smoke_test
+from repertory.launch.opening import environment_batches, preflight
 from repertory.launch.platform import machine_memory
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
@@ -45,7 +45,7 @@ def _limited(**changes):
 
 
 def _check(experiment, transport='reverb'):
-  spec = smoke_test.find_spec(experiment)
+  spec = environment_batches.find_spec(experiment)
   _, (option,) = preflight.describe(experiment, spec, [transport])
   return option.warning
 

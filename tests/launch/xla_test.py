@@ -12,7 +12,8 @@ def _decide(directory, max_steps, *, agent='dqn', config=(), **settings):
     agent, 'catch', max_steps=max_steps, directory=str(directory),
     config=dict(config), **settings,
   )  # fmt: skip
-  with sessions.open_session(experiment) as session:
+  topology = 'single' if experiment.deterministic else 'distributed'
+  with sessions.open_session(experiment, topology) as session:
     return session.jit_compile
 
 

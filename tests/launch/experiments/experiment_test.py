@@ -10,7 +10,7 @@ from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import naming
-from repertory.launch.opening import smoke_test
+from repertory.launch.opening import environment_batches
 from support.agents import known_agents
 
 
@@ -36,7 +36,7 @@ class TestEnvironmentsPerActor:
   def test_a_checkpoint_knows_how_many_there_were(self):
     experiment = _make('impala', num_actors=2, environments_per_actor=4)
     experience = experiment.builder.experience(
-      smoke_test.find_spec(experiment), experiment.num_environments
+      environment_batches.find_spec(experiment), experiment.num_environments
     )
     identity = experiment.identity(experience)
     assert identity['num_environments'] == experiment.num_environments == 8

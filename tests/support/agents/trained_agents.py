@@ -8,7 +8,7 @@ from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import smoke_test
+from repertory.launch.opening import environment_batches
 from support.agents import known_agents
 
 STEPS, LEARNER_STEPS = 60, 7
@@ -91,7 +91,7 @@ def make_experiment(agent, directory, **settings):
 
 def write_checkpoint(experiment):
   """Writes a checkpoint of a random but reproducible policy."""
-  spec = smoke_test.find_spec(experiment)
+  spec = environment_batches.find_spec(experiment)
   experience = experiment.builder.experience(spec, experiment.num_environments)
   network = experiment.builder.make_network(spec)
   random = np.random.default_rng(1)
