@@ -80,10 +80,6 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     self._seed = seed
 
   @abc.abstractmethod
-  def _note(self, step: acting.Step, version: tf.Tensor) -> StepRecord:
-    """Returns the step record to keep, `[N, ...]`."""
-
-  @abc.abstractmethod
   def _complete(
     self, step: acting.Step, weight: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -124,7 +120,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
 
   def collect(self, act, carry, version, max_priority):
     carry, step, episodes = act(carry)
-    self._write(self._moments, self._note(step, version))
+    self._write(self._moments, self._record(step, version))
     self._now.assign_add(1)
     # Removes the items that begin at the step that is overwritten next.
     begin = self._now + self._lead - self._num_records
@@ -182,6 +178,18 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     size, inserts, samples = (int(count.numpy()) for count in counts)
     info = replay.TableInfo(size, self._table.max_size, inserts, samples)
     return {self._table.name: info}
+
+  def _record(self, step: acting.Step, version: tf.Tensor) -> StepRecord:
+    """Returns the fields to keep of a step, `[N, ...]`."""
+    extras, state = step.extras, ()
+    if isinstance(extras, types.SequenceExtras):
+      extras, state = extras
+    record = StepRecord(
+      step.action, step.reward, step.discount, step.happened, step.ended,
+      extras, state, tf.fill([self._num_environments], version),
+    )  # fmt: skip
+    pairs = zip(record, self._record_spec)
+    return StepRecord(*(() if spec == () else leaf for leaf, spec in pairs))
 
   def _make_rows(self, spec: types.Nest) -> types.Nest:
     """Creates variables for the step records of all environments.
