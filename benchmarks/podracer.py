@@ -200,6 +200,19 @@ CASES = (
       ('central', 'local_mp', 2, 32),
     ),
   ),
+  # Processor time leaves out Ray's processes, which are no children.
+  Case(
+    'ray',
+    'DQN Catch, distributed, in processes and by Ray',
+    '--agent=dqn --env=catch --config.samples_per_insert=4',
+    _by_actors(
+      *(
+        ('distributed', launcher, actors, 1)
+        for actors in (2, 4, 8)
+        for launcher in ('local_mp', 'ray')
+      )
+    ),
+  ),
   Case(
     'gossip_impala',
     'IMPALA CartPole, 64 environments',
