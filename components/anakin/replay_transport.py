@@ -182,8 +182,8 @@ class ReplayTransport(compiled_transport.CompiledTransport):
   def _record(self, step: acting.Step, version: tf.Tensor) -> StepRecord:
     """Returns the fields to keep of a step, `[N, ...]`."""
     extras, state = step.extras, ()
-    if isinstance(extras, types.SequenceExtras):
-      extras, state = extras
+    if self._record_spec.version != ():  # Of sequences.
+      extras, state = extras or types.SequenceExtras()
     record = StepRecord(
       step.action, step.reward, step.discount, step.happened, step.ended,
       extras, state, tf.fill([self._num_environments], version),
