@@ -48,7 +48,7 @@ from absl import app, flags
 from repertory import launch
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, local_nodes
-from repertory.launch.running import opened, plan
+from repertory.launch.opening import opened, plan
 from repertory.launch.topologies import distributed
 
 _ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'The environment.')

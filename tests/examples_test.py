@@ -21,12 +21,9 @@ from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
-from repertory.launch.opening import (
-  directories,
-  environment_batches,
-)
+from repertory.launch.experiments import directories, environment_batches
+from repertory.launch.opening import run
 from repertory.launch.results import finding, plots, report, runs
-from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading, recording

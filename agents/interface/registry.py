@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from repertory import agents as folders
-from repertory.agents.interface import agent_config, user_agents
+from repertory.agents.interface import agent_config
 from repertory.agents.interface.agent import Agent
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
@@ -85,6 +85,9 @@ def get(name: str) -> Agent:
       f"must be the name of an agent, got '{name}'.{hint} Choose one "
       f'of {", ".join(names)}, or {OWN} for a custom agent.',
     )
+  # Most runs have no custom agent.
+  from repertory.agents.interface import user_agents  # noqa: PLC0415
+
   return user_agents.find(name)
 
 

@@ -27,16 +27,9 @@ if TYPE_CHECKING:
   )
 
 __all__ = [
-  'DataError',
-  'DataSet',
-  'DataSetSteps',
-  'Recording',
-  'RecordingError',
-  'RecordingManifest',
-  'RecordingWriter',
-  'discounted_returns',
-  'open_data',
+  'DataError', 'DataSet', 'DataSetSteps', 'Recording', 'RecordingError',
+  'RecordingManifest', 'RecordingWriter', 'discounted_returns', 'open_data',
   'prepare',
-]
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

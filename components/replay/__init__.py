@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     PriorityUpdater,
     ReplayCheckpointError,
     is_snapshot_taken,
-    remove_checkpoints,
     table_status,
     write_checkpoint,
   )
@@ -37,40 +36,20 @@ if TYPE_CHECKING:
     TableSpec,
     prioritized,
     queue,
+    remove_checkpoints,
     uniform,
   )
   from repertory.components.replay.waits import DeadlockError
   from repertory.components.replay.writers import Writer
 
 __all__ = [
-  'DEFAULT_TABLE',
-  'TRAIN_BUFFER',
-  'UNLIMITED',
-  'BatchTimeout',
-  'Batches',
-  'Connection',
-  'DeadlockError',
-  'NamesOf',
-  'Packing',
-  'Priorities',
-  'PriorityUpdater',
-  'RateLimit',
-  'ReplayCheckpointError',
-  'ReplayDataset',
-  'ReplayRatio',
-  'ReverbWriter',
-  'TableInfo',
-  'TableSpec',
-  'Writer',
-  'is_snapshot_taken',
-  'make_server',
-  'prioritized',
-  'queue',
-  'remove_checkpoints',
-  'sample_spec',
-  'table_status',
-  'uniform',
+  'DEFAULT_TABLE', 'TRAIN_BUFFER', 'UNLIMITED', 'BatchTimeout', 'Batches',
+  'Connection', 'DeadlockError', 'NamesOf', 'Packing', 'Priorities',
+  'PriorityUpdater', 'RateLimit', 'ReplayCheckpointError', 'ReplayDataset',
+  'ReplayRatio', 'ReverbWriter', 'TableInfo', 'TableSpec', 'Writer',
+  'is_snapshot_taken', 'make_server', 'prioritized', 'queue',
+  'remove_checkpoints', 'sample_spec', 'table_status', 'uniform',
   'write_checkpoint',
-]
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -26,29 +26,17 @@ if TYPE_CHECKING:
   from repertory.components.transports.transport import (
     COMPILED,
     OFFLINE,
+    REVERB,
     SHARES,
     Transport,
     TransportParts,
   )
 
 __all__ = [
-  'COMPILED',
-  'OFFLINE',
-  'SHARES',
-  'ActorSnapshots',
-  'ActorState',
-  'ActorStates',
-  'Demonstrations',
-  'InProcessTransport',
-  'LearnerSide',
-  'OfflineTransport',
-  'ReverbTransport',
-  'Snapshots',
-  'Transport',
-  'TransportParts',
-  'check_in_process',
-  'check_offline',
-  'unlimited',
-]
+  'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorSnapshots', 'ActorState',
+  'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
+  'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
+  'TransportParts', 'check_in_process', 'check_offline', 'unlimited',
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

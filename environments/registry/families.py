@@ -23,6 +23,20 @@ Options = Callable[[], tuple[name_options.Option, ...]]
 _SIZES = frozenset({'rows', 'columns', 'length'})
 
 
+class Makers(NamedTuple):
+  """Functions that make the environments of one name.
+
+  Attributes:
+    make: Makes one environment of a seed.
+    make_batch: Makes a batch of seeds; None for a loop over environments.
+    make_tensor: Makes a tensor environment; None if the name has none.
+  """
+
+  make: Callable[[int], dm_env.Environment]
+  make_batch: Callable[[Sequence[int]], vector_batch.VectorBatch] | None
+  make_tensor: Callable[[], 'tensor_environment.TensorEnvironment'] | None
+
+
 class Family(NamedTuple):
   """Name pattern of environments, and their factories."""
 

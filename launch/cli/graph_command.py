@@ -18,8 +18,8 @@ def _graph(values, settings, positional) -> int:
   del positional
   topology = factory.make_topology(values)
   experiment = factory.make_experiment(values, settings)
-  plan = launch.running.plan.make_plan(experiment, topology)
-  opened = launch.running.opened.Opened(plan, plan.options[0])
+  plan = launch.opening.plan.make_plan(experiment, topology)
+  opened = launch.opening.opened.Opened(plan, plan.options[0])
   graph = plan.topology.call_graph(opened.make_session())
   lines, indent = ['flowchart LR'], '  '  # Arrows go from caller to callee.
   if graph.frame:

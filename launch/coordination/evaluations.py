@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 
 class EvaluationResult(NamedTuple):

@@ -19,10 +19,10 @@ from repertory.launch.coordination import (
   stall_reports,
 )
 from repertory.launch.experiments import failures
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
-from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts, printed, watchdog
 
 _COORDINATOR = kinds.COORDINATOR.name

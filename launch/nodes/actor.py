@@ -9,8 +9,8 @@ import cloudpickle
 from repertory.components import actors, transports, variables
 from repertory.components.actors import environment_loop
 from repertory.components.replay import local
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import acting, node, policies
-from repertory.launch.opening import session as session_lib
 
 
 class ActorNode(acting.ActingNode):

@@ -5,9 +5,8 @@ import time
 from repertory.components import anakin
 from repertory.environments import tensor
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import learning, node, policies
-from repertory.launch.opening import compiled
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import compiled, learning, node, policies
 
 # Target duration of a call, between which it reports and checks Ctrl-C.
 _CALL_SECONDS = 0.25

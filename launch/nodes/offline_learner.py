@@ -3,9 +3,14 @@
 from collections.abc import Sequence
 
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import learner, learning, node
-from repertory.launch.opening import offline, offline_checks
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import (
+  learner,
+  learning,
+  node,
+  offline,
+  offline_checks,
+)
 
 
 class OfflineLearnerNode(learner.LearnerNode):

@@ -14,10 +14,10 @@ from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import kinds, stall_reports
 from repertory.launch.experiments import failures
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import evaluator as evaluator_lib
 from repertory.launch.nodes import learning
 from repertory.launch.nodes import node as node_lib
-from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts, watchdog
 
 # Period of reports and display updates.

@@ -10,8 +10,8 @@ import numpy as np
 from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config.settings import SettingError
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
 
 KEY = 'initial_from'  # In the state of checkpoints and in logs.
 

@@ -5,7 +5,7 @@ import dataclasses
 from repertory import components
 from repertory.components.config import settings
 from repertory.components.runtime import devices
-from repertory.launch import nodes, opening
+from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.topologies import learner_devices, topology
 
@@ -43,11 +43,11 @@ class Anakin(topology.Topology):
     learner_devices.check_dividing(self.learner_devices, experiment)
     # Here, since virtual CPU devices must be set up before TensorFlow is used.
     devices.prepare('learner_devices', self.learner_devices)
-    opening.compiled.check(experiment)
+    nodes.compiled.check(experiment)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    opening.compiled.check_experience(experiment, experience)
+    nodes.compiled.check_experience(experiment, experience)
 
   def run(self, session, launcher, interruption, show):
     """Calls the compiled loop, with evaluations in between."""

@@ -4,7 +4,7 @@ import dataclasses
 
 from repertory import components
 from repertory.components.config import settings
-from repertory.launch import nodes, opening
+from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.topologies import topology
 
@@ -48,11 +48,11 @@ class Offline(topology.Topology):
     return [components.transports.OFFLINE]
 
   def check(self, experiment):
-    opening.offline_checks.check(experiment, self.data)
+    nodes.offline_checks.check_settings(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    opening.offline_checks.check_experience(
+    nodes.offline_checks.check_experience(
       experiment, experience, spec, self.data
     )
 

@@ -27,7 +27,7 @@ from repertory.launch.platform import interrupts
 if TYPE_CHECKING:
   from repertory.components import loggers, specs
   from repertory.components.transports import experience as experience_lib
-  from repertory.launch.opening import session as session_lib
+  from repertory.launch.experiments import session as session_lib
 
 
 class Graph(NamedTuple):
@@ -147,11 +147,11 @@ class Topology(abc.ABC):
   def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
-    `opening.preflight.find_options` chooses one. A resumed run keeps the
+    `experiments.preflight.find_options` chooses one. A resumed run keeps the
     transport that wrote its tables, if supported; else its tables begin empty.
     """
     del experiment
-    return [components.transports.ReverbTransport.kind]
+    return [components.transports.REVERB]
 
   def sharding(self, experiment: experiment_lib.Experiment) -> str:
     """Describes how an experiment is divided among nodes.

@@ -7,8 +7,8 @@ import os
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
 from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import evaluator, video_recording
-from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
 

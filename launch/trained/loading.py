@@ -8,10 +8,13 @@ from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import settings
 from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import (
+  directories,
+  environment_batches,
+  naming,
+)
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.experiments import naming
-from repertory.launch.opening import directories, environment_batches
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,8 +12,8 @@ from repertory.components import actors, specs, transports, types
 from repertory.environments.batches import batch_columns, layout
 from repertory.environments.values import casting
 from repertory.environments.wrappers import previous_action
+from repertory.launch.experiments import directories, session
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories, session
 from repertory.launch.trained import loading
 
 

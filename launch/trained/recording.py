@@ -11,12 +11,9 @@ import numpy as np
 from repertory.components import offline
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
+from repertory.launch.experiments import directories, environment_batches
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import (
-  directories,
-  environment_batches,
-  offline_checks,
-)
+from repertory.launch.nodes import offline_checks
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
 from repertory.launch.trained import policy as policy_lib
@@ -76,7 +73,7 @@ def record(
     is_interrupted = stack.enter_context(interrupts.raising_signals())
     # The policy tracks its previous actions itself.
     plain = environment_batches.EnvironmentSettings(factory, False)
-    environments = plain.make([int(one) for one in seeds])
+    environments = plain.make_environments([int(one) for one in seeds])
     stack.callback(environments.close)
     manifest = offline_checks.describe_recording(experiment, trained.spec)
     offline.prepare(output, manifest, setting='output')

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.system import program
 
 pytestmark = pytest.mark.chaos

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.system import cluster_hosts, namespaces
 
 pytestmark = [

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.launch import log_files, storage_fixture
 from support.system import program
 

@@ -9,7 +9,7 @@ from repertory.agents.interface import conformance
 from repertory.components import specs, types
 from repertory.environments.registry import registry
 from repertory.examples import auxiliary_head as example
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.launch import log_files
 
 _SPEC = specs.EnvironmentSpec(

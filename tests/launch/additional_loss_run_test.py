@@ -9,7 +9,7 @@ from repertory.agents import dqn, impala, ppo, sac
 from repertory.components import losses
 from repertory.components.runtime import data_parallel
 from repertory.environments.registry import registry
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from repertory.launch.topologies import offline
 from support.launch import log_files
 from support.replay import recorded_episodes

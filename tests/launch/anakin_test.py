@@ -13,7 +13,7 @@ from repertory.agents import dqn, impala
 from repertory.environments import tensor
 from repertory.environments.registry import registry
 from repertory.environments.tensor import catch
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.launch import log_files
 from support.system import rare_cases
 

@@ -15,8 +15,8 @@ from repertory.agents import dqn
 from repertory.components import replay, variables
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator
+from repertory.launch.experiments import directories
 from repertory.launch.nodes import inference
-from repertory.launch.opening import directories
 from repertory.launch.topologies import central
 from support.launch import log_files, lone_nodes, sessions
 from support.system import rare_cases

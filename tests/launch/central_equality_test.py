@@ -15,10 +15,10 @@ from repertory.components import core, replay, variables
 from repertory.components.runtime import signals
 from repertory.environments.registry import registry
 from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.experiments import environment_batches
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import inference
 from repertory.launch.nodes import thin_actor as thin
-from repertory.launch.opening import environment_batches
 from repertory.launch.topologies import central
 from support.environments import follow
 from support.launch import lone_nodes, sessions

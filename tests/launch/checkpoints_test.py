@@ -16,10 +16,10 @@ from repertory import launch
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.experiments import directories
 from repertory.launch.nodes import checkpoints
 from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
-from repertory.launch.opening import directories
 from repertory.launch.platform import interrupts
 from support.launch import lone_nodes, sessions
 from support.system import real_disk_errors

@@ -8,7 +8,7 @@ import pytest
 from repertory import launch
 from repertory.agents import impala, ppo
 from repertory.environments.registry import registry
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.environments import follow
 from support.launch import log_files
 from support.system import rare_cases

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from repertory.launch.topologies import gossip as topology_lib
 from support.launch import log_files
 

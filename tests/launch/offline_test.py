@@ -19,9 +19,9 @@ from repertory.components.transports import experience
 from repertory.environments.registry import registry
 from repertory.environments.wrappers import previous_action
 from repertory.launch.cli import commands
+from repertory.launch.experiments import environment_batches
+from repertory.launch.nodes import offline as runs_offline
 from repertory.launch.nodes import one_thread
-from repertory.launch.opening import environment_batches
-from repertory.launch.opening import offline as runs_offline
 from repertory.launch.topologies import offline as topology
 from support.replay import recorded_episodes
 
@@ -322,7 +322,9 @@ class TestRecord:
 def test_previous_actions_are_shown_as_a_batch_shows_them(tmp_path, data):
   factory = registry.make_factory('catch')
   spec = specs.make_environment_spec(
-    environment_batches.EnvironmentSettings(factory, False).make([0])
+    environment_batches.EnvironmentSettings(factory, False).make_environments(
+      [0]
+    )
   )
   found = offline.open_data(data)
   session = types.SimpleNamespace(
@@ -334,7 +336,9 @@ def test_previous_actions_are_shown_as_a_batch_shows_them(tmp_path, data):
   (shown,) = runs_offline.read(session, [found])
   (plain,) = found.read(spec)
   # The same actions again, in environments of the same seeds.
-  batch = environment_batches.EnvironmentSettings(factory, True).make([0])
+  batch = environment_batches.EnvironmentSettings(
+    factory, True
+  ).make_environments([0])
   assert isinstance(batch, previous_action.PreviousActionAndReward)
   timestep = batch.reset()
   for t in range(300):

@@ -6,8 +6,7 @@ import sys
 import pytest
 
 from repertory import launch
-from repertory.launch.experiments import naming
-from repertory.launch.opening import environment_batches
+from repertory.launch.experiments import environment_batches, naming
 from support.launch import log_files
 
 _ENVIRONMENT = """

@@ -7,7 +7,7 @@ import numpy as np
 from repertory.components import variables
 from repertory.components.config import settings
 from repertory.launch.nodes import actor, learner, one_thread
-from repertory.launch.running import conformance
+from repertory.launch.opening import conformance
 from repertory.launch.topologies import topology
 
 

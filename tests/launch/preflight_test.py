@@ -11,7 +11,7 @@ from repertory import launch
 from repertory.agents import dqn
 from repertory.components.config.settings import SettingError
 from repertory.environments.registry import registry
-from repertory.launch.opening import environment_batches, preflight
+from repertory.launch.experiments import environment_batches, preflight
 from repertory.launch.platform import machine_memory
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}

@@ -11,8 +11,8 @@ import pytest
 
 from repertory import launch
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import directories
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import directories
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.topologies import central, single
 from support.launch import log_files, sessions
 

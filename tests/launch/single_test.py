@@ -15,7 +15,7 @@ from repertory.components import interfaces
 from repertory.components.config import settings as settings_lib
 from repertory.environments.games import catch
 from repertory.environments.registry import registry
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from repertory.launch.platform import machine_memory
 from repertory.launch.topologies import single
 from support.launch import log_files, sessions

@@ -11,7 +11,7 @@ from repertory import launch
 from repertory.components import checkpoints
 from repertory.components.checkpoints import checkpointing, storage_folder
 from repertory.launch.cli import commands
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from repertory.launch.platform import watchdog
 from support.launch import log_files, storage_runs
 

@@ -10,7 +10,7 @@ import pytest
 from repertory import launch
 from repertory.components import learners
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.launch import log_files, sessions
 
 _SETTINGS = {

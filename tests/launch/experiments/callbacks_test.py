@@ -11,8 +11,7 @@ import pytest
 
 from repertory import launch
 from repertory.components.config.settings import SettingError
-from repertory.launch.experiments import callbacks
-from repertory.launch.opening import directories
+from repertory.launch.experiments import callbacks, directories
 from support.launch import log_files, recording_hooks, sessions
 
 

@@ -9,8 +9,7 @@ import pytest
 from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components.config.settings import SettingError
-from repertory.launch.experiments import naming
-from repertory.launch.opening import environment_batches
+from repertory.launch.experiments import environment_batches, naming
 from support.agents import known_agents
 
 

@@ -8,7 +8,7 @@ from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import environment_batches
+from repertory.launch.experiments import environment_batches
 from support.agents import known_agents
 
 STEPS, LEARNER_STEPS = 60, 7

@@ -2,7 +2,7 @@
 
 import contextlib
 
-from repertory.launch.running import opened, plan
+from repertory.launch.opening import opened, plan
 
 
 @contextlib.contextmanager

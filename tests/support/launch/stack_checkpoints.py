@@ -21,7 +21,7 @@ from repertory import launch
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import versions
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.launch import sessions
 from support.system import stacks
 

@@ -6,9 +6,9 @@ import pytest
 
 from repertory import launch
 from repertory.components.checkpoints import storage_lock
-from repertory.launch.opening import directories, remote_storage
-from repertory.launch.running import opened as opened_lib
-from repertory.launch.running import plan
+from repertory.launch.experiments import directories
+from repertory.launch.opening import opened as opened_lib
+from repertory.launch.opening import plan, remote_storage
 from support.launch import log_files, storage_fixture
 
 # XLA would take most of the time.

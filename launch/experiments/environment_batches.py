@@ -15,15 +15,11 @@ from repertory.components.config import settings
 from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
-from repertory.environments.wrappers import previous_action
-from repertory.launch.platform import watchdog
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 EnvironmentBatch: TypeAlias = (
-  vector_batch.VectorBatch
-  | previous_action.PreviousActionAndReward
-  | recorded.RecordedEnvironments
+  vector_batch.VectorBatch | vector_batch.BatchWrapper
 )
 
 
@@ -50,7 +46,7 @@ class EnvironmentSettings:
   record: str | None = None
   info: Sequence[str] = ()
 
-  def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
+  def make_environments(self, seeds: Sequence[int]) -> EnvironmentBatch:
     """Makes a batch of one environment for each seed."""
     make_batch = getattr(self.factory, 'make_batch', None)
     if self.are_independent:
@@ -79,7 +75,7 @@ class EnvironmentSettings:
       writer = offline.RecordingWriter(self.record, name)
       environments = recorded.RecordedEnvironments(environments, writer)
     if self.observes_previous_action_and_reward:
-      return previous_action.PreviousActionAndReward(environments)
+      return wrappers.previous_action.PreviousActionAndReward(environments)
     return environments
 
   def _make_environment(self, seed: int) -> dm_env.Environment:
@@ -126,7 +122,6 @@ def find_spec(experiment: Any) -> specs.EnvironmentSpec:
   Raises:
     ValueError: If they cannot be made, or those of evaluations have another
       spec.
-    TimeoutError: If that takes too long.
   """
   spec = _find_spec(experiment, evaluates=False)
   if experiment.evaluation_environment_factory is not None:
@@ -141,15 +136,14 @@ def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
     name = f'environment of {_EVALUATION_FACTORY}'
   made_by = settings_of(experiment, evaluates)
   try:
-    with watchdog.limited(watchdog.START_SECONDS, f'{name} to be made'):
-      environments = made_by.make([experiment.seed])
+    environments = made_by.make_environments([experiment.seed])
+    try:
+      return specs.make_environment_spec(environments)
+    finally:
       try:
-        return specs.make_environment_spec(environments)
-      finally:
-        try:
-          environments.close()
-        except Exception:  # Its spec is known already.
-          logging.exception('The environment that was tried cannot be closed:')
+        environments.close()
+      except Exception:  # Its spec is known already.
+        logging.exception('The environment that was tried cannot be closed:')
   except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
     raise  # Their messages say what to do.
   except BaseException as error:  # Including SystemExit and StopIteration.

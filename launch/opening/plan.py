@@ -1,7 +1,8 @@
 """Plan: an experiment that passed all checks for its topology and launcher."""
 
 import dataclasses
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -12,13 +13,11 @@ from repertory.components import checkpoints, specs
 from repertory.components.config.settings import text_of
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import environment_batches, preflight
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.opening import (
-  environment_batches,
-  offline_checks,
-  preflight,
-)
+from repertory.launch.nodes import offline_checks
+from repertory.launch.platform import watchdog
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -35,6 +34,10 @@ class Plan:
     experience: The agent's experience.
     options: Supported kinds of experience transport, the best first.
     storage: Additional store of checkpoints, if any.
+    title: Title of the run, for display.
+    run_layout: Topology, launcher and their settings, as plain values.
+    sharding: Sharding of the run among nodes, in words.
+    identity: Settings that a resumed run must share, as plain values.
   """
 
   experiment: experiment_lib.Experiment
@@ -44,17 +47,11 @@ class Plan:
   spec: specs.EnvironmentSpec
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
-  storage: checkpoints.Storage | None
-
-  @property
-  def identity(self) -> dict[str, Any]:
-    """Settings that a resumed run must share, see `Experiment.identity`."""
-    return self.experiment.identity(self.experience)
-
-  @property
-  def title(self) -> str:
-    """Title of the run, for display."""
-    return self.topology.title(self.experiment, self.launcher)
+  storage: 'checkpoints.Storage | None'
+  title: str
+  run_layout: Mapping[str, Any]
+  sharding: str
+  identity: Mapping[str, Any]
 
 
 def make_plan(
@@ -91,8 +88,12 @@ def make_plan(
   if topology.has_program and launch_type.needs_pickles:
     callback_list.check_can_travel(launch_type.name)
   _check_tensorflow()
-  storage = checkpoints.open_storage(experiment.storage, experiment.directory)
-  spec = environment_batches.find_spec(experiment)
+  storage = None
+  if experiment.storage is not None:
+    storage = checkpoints.open_storage(experiment.storage, experiment.directory)
+  awaited = f"environment '{experiment.environment}' to be made"
+  with watchdog.limited(watchdog.START_SECONDS, awaited):
+    spec = environment_batches.find_spec(experiment)
   _check_network(experiment, spec)
   kinds = topology.transports(experiment)
   experience, options = preflight.describe(
@@ -101,7 +102,7 @@ def make_plan(
   topology.check_experience(experiment, experience, spec)
   offline_checks.check_data(experiment, experience, spec, kinds)
   return Plan(
-    offline_checks.with_absolute_paths(experiment),
+    _with_absolute_paths(experiment),
     callback_list,
     topology,
     launch_type,
@@ -109,6 +110,10 @@ def make_plan(
     experience,
     options,
     storage,
+    title=topology.title(experiment, launch_type),
+    run_layout=topology.run_layout(launch_type),
+    sharding=topology.sharding(experiment),
+    identity=experiment.identity(experience),
   )
 
 
@@ -145,3 +150,15 @@ def _check_network(
       f"Agent '{experiment.agent}' does not fit environment "
       f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
     ) from error
+
+
+def _with_absolute_paths(
+  experiment: experiment_lib.Experiment,
+) -> experiment_lib.Experiment:
+  """Returns the experiment with absolute paths, for nodes in other folders."""
+  record, data = experiment.record, experiment.demonstrations
+  return dataclasses.replace(
+    experiment,
+    record=None if record is None else os.path.abspath(record),
+    demonstrations=tuple(map(os.path.abspath, data)),
+  )

@@ -9,15 +9,11 @@ from typing import Any
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
-from repertory.launch.opening import (
-  directories,
-  offline_checks,
-  preflight,
-  remote_storage,
-  warm_start,
-)
-from repertory.launch.opening import session as session_lib
-from repertory.launch.running import plan as plan_lib
+from repertory.launch.experiments import directories, preflight
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import offline_checks
+from repertory.launch.opening import plan as plan_lib
+from repertory.launch.opening import remote_storage, warm_start
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +48,10 @@ class Opened:
       is_resumed=self.checkpoint is not None,
       message=self.message,
       transport=self.replay.transport,
-      sharding=plan.topology.sharding(plan.experiment),
+      sharding=plan.sharding,
       initial=self.initial,
       callback_list=plan.callback_list,
-      run_layout=plan.topology.run_layout(plan.launcher),
+      run_layout=plan.run_layout,
       title=plan.title,
     )
 
@@ -84,7 +80,7 @@ def open_run(
 
   directories.check_writable(directory)
   if not fresh:
-    directories.check(directory)
+    directories.check_run(directory)
   initial = None
   if fresh or not (plan.storage or directories.has_checkpoint(directory)):
     # Before its directory may be moved aside.
@@ -114,7 +110,7 @@ def open_run(
 def _begin(plan: plan_lib.Plan, initial: warm_start.Initial | None) -> Opened:
   """Prepares the held directory for a new run."""
   directory, replay = plan.experiment.directory, plan.options[0]
-  cleared = directories.prepare(directory, None)
+  cleared = directories.prepare_run(directory, None)
   start = warm_start.save(directory, initial)
   message = '; '.join(filter(None, (start, replay.warning, cleared)))
   return Opened(plan, replay, None, initial and initial[1], message)
@@ -128,7 +124,7 @@ def _resume(
   replay = _choose_replay(plan, checkpoint)
   _check_resumed(plan, replay, checkpoint)
   tables = _replay_path(replay, checkpoint)
-  cleared = directories.prepare(plan.experiment.directory, tables)
+  cleared = directories.prepare_run(plan.experiment.directory, tables)
   start = _describe_resume(plan, replay, checkpoint)
   message = '; '.join(filter(None, (start, replay.warning, cleared)))
   origin = checkpoint.state.get(warm_start.KEY)
@@ -196,7 +192,7 @@ def _explain_inexact(
 ) -> tuple[str, str]:
   """Returns why a run would not resume bit by bit, or '', and a remedy."""
   state = checkpoint.state
-  sharding = plan.topology.sharding(plan.experiment)
+  sharding = plan.sharding
   if moved := _describe_move(checkpoint):
     return (
       f'was {moved}; other versions round differently, and may not unpickle '

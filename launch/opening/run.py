@@ -7,23 +7,19 @@ from collections.abc import Callable, Iterator
 
 from repertory.components import loggers
 from repertory.components.checkpoints import checkpointing
+from repertory.launch.experiments import directories, preflight
 from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.opening import (
-  directories,
-  preflight,
-  remote_storage,
-  run_metadata,
-)
-from repertory.launch.opening import session as session_lib
+from repertory.launch.opening import opened as opened_lib
+from repertory.launch.opening import plan as plan_lib
+from repertory.launch.opening import remote_storage, run_metadata
 from repertory.launch.platform import (
   interrupts,
   native_output,
   printed,
   terminal,
 )
-from repertory.launch.running import opened as opened_lib
-from repertory.launch.running import plan as plan_lib
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -105,8 +101,8 @@ def run(
     with interrupts.raising_signals():  # There is nothing to save yet.
       with terminal.saying('trying environment and network', display):
         plan = plan_lib.make_plan(experiment, topology, launch_type)
-      held = opened_lib.open_run(plan, fresh, report)
-      session = stack.enter_context(held).make_session()
+      opened = stack.enter_context(opened_lib.open_run(plan, fresh, report))
+      session = opened.make_session()
       if not plan.experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.log_directory))
       show = stack.enter_context(_display(session, display))

@@ -71,7 +71,7 @@ def check_folder(directory: str, name: str) -> None:
     )
 
 
-def check(directory: str) -> None:
+def check_run(directory: str) -> None:
   """Raises SettingError for entries of kinds that runs never write.
 
   Opening a FIFO would block, and a symbolic link would redirect writes. The
@@ -172,7 +172,7 @@ def absence(directory: str, best: bool) -> SettingError:
   )
 
 
-def prepare(directory: str, replay_path: str | None) -> str:
+def prepare_run(directory: str, replay_path: str | None) -> str:
   """Prepares a held directory for a run; returns a note on what was moved.
 
   Args:

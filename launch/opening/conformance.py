@@ -19,13 +19,14 @@ from typing import Any
 
 import cloudpickle
 
+from repertory import launch
 from repertory.agents import dqn
 from repertory.components.config import settings
 from repertory.environments.registry import registry
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks, failures
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.running import opened, plan, run
+from repertory.launch.opening import opened, plan
 from repertory.launch.topologies import topology as topology_lib
 
 # Processes start slowly on a busy machine.
@@ -147,9 +148,9 @@ class TopologyConformance:
       assert time.monotonic() < deadline, 'All threads of the run must end.'
       time.sleep(0.05)
 
-  def run(self, experiment: experiment_lib.Experiment) -> run.Result:
+  def run(self, experiment: experiment_lib.Experiment) -> launch.Result:
     """Runs an experiment to its end."""
-    return run.run(
+    return launch.run(
       experiment, self.make_topology(), self.launch_type, display=False
     )
 

@@ -6,9 +6,9 @@ import os
 from repertory.components import specs, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import directories, preflight
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories, preflight
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 
 def make_experiment(

@@ -14,9 +14,12 @@ from repertory.components.replay import local
 from repertory.components.runtime import devices, signals
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import (
+  directories,
+  environment_batches,
+  failures,
+)
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.experiments import failures
-from repertory.launch.opening import directories, environment_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Session:
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
-  transport: str = transports.ReverbTransport.kind
+  transport: str = transports.REVERB
   sharding: str = ''
   initial: Mapping[str, Any] | None = None
   callback_list: callbacks_lib.CallbackList = callbacks_lib.NONE
@@ -171,7 +174,7 @@ class Session:
     )
 
   def make_transport(
-    self, connection: replay.Connection
+    self, connection: 'replay.Connection'
   ) -> transports.Transport:
     """Returns the transport over a replay server, for a node."""
     return transports.ReverbTransport(
@@ -213,7 +216,7 @@ class Session:
     `generation` is the number of earlier starts of the calling node in the run.
     """
     settings = environment_batches.settings_of(self.experiment, evaluates)
-    return settings.make(
+    return settings.make_environments(
       environment_batches.renew(self.environment_seeds(ids), generation)
     )
 
@@ -342,4 +345,4 @@ def transport_of(checkpoint: checkpointing.Checkpoint) -> str:
   """Returns the kind of transport that wrote the tables of a checkpoint."""
   # Older checkpoints call it 'road'; the oldest, all Reverb's, do not name it.
   kind = checkpoint.state.get('transport', checkpoint.state.get('road'))
-  return kind or transports.ReverbTransport.kind
+  return kind or transports.REVERB
