@@ -90,9 +90,9 @@ class PolicyRows:
     reset = policy.reset_state(state, tf.constant([True]))
     pairs = zip(tree.flatten(state), tree.flatten(reset))
     self.has_memory = any(before is not after for before, after in pairs)
-    self._functions: dict[int | None, Any] = {}
+    self._compile = functools.cache(self._compile_for)
     self._compiled: Any = None
-    self._function(1)
+    self._compile(1)
     self._state: list[np.ndarray] = []  # [B, ...]
     self._step_type = np.zeros([0], np.int32)  # [B]
 
@@ -131,9 +131,8 @@ class PolicyRows:
       The action, `[B, ...]`.
     """
     num_rows = len(self._step_type)
-    leaves = self._function(num_rows)(
-      *observation, self._step_type, *self._state
-    )
+    function = self._compile(1 if num_rows == 1 else None)
+    leaves = function(*observation, self._step_type, *self._state)
     arrays = [np.asarray(leaf) for leaf in leaves]
     num_actions = len(arrays) - len(self._state)
     self._state = arrays[num_actions:]
@@ -141,13 +140,9 @@ class PolicyRows:
     self._step_type = np.full([num_rows], _MID, np.int32)
     return self._unflatten(arrays[:num_actions])
 
-  def _function(self, num_rows: int) -> Callable[..., list[Any]]:
-    size = 1 if num_rows == 1 else None
-    if size not in self._functions:
-      self._functions[size] = self._compile(size)
-    return self._functions[size]
+  def _compile_for(self, size: int | None) -> Callable[..., list[Any]]:
+    """Compiles the policy for `size` rows; None for any number."""
 
-  def _compile(self, size: int | None) -> Callable[..., list[Any]]:
     def act(observation, step_type, state):
       output = self._policy.act(observation, step_type, state)
       return output.action, output.state

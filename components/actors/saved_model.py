@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tree
+from tensorflow.python.ops import op_selector
 
 from repertory.components import interfaces, specs, types
 from repertory.components.actors import policy_rows
@@ -101,11 +102,14 @@ class _Step:
     )
     num_states = len(self._states)
     arguments = traced.inputs[len(self._observations) :][:num_states]
-    places = {tensor.ref(): i for i, tensor in enumerate(arguments)}
+    places = {tensor.op: i for i, tensor in enumerate(arguments)}
     num_actions = len(traced.outputs) - num_states
     sought, needed = list(traced.outputs[:num_actions]), set()
     while sought:
-      found = {places[ref] for ref in _find_sources(sought) if ref in places}
+      sources = op_selector.get_backward_walk_ops(
+        [tensor.op for tensor in sought], control_inputs=True
+      )
+      found = {places[op] for op in sources if op in places}
       sought = [traced.outputs[num_actions + i] for i in found - needed]
       needed |= found
     names = name_leaves(self._state, 'state')
@@ -143,22 +147,6 @@ class _Step:
     names = name_leaves(output.action, 'action')
     actions = dict(zip(names, tree.flatten(output.action)))
     return actions, tree.flatten(output.state)
-
-
-def _find_sources(tensors: Sequence[Any]) -> set[Any]:
-  """Returns the ancestors of tensors in their graph, as references."""
-  found = {tensor.ref() for tensor in tensors}
-  operations = [tensor.op for tensor in tensors]
-  seen = set(operations)
-  while operations:
-    operation = operations.pop()
-    found |= {tensor.ref() for tensor in operation.inputs}
-    before = [tensor.op for tensor in operation.inputs]
-    for one in (*before, *operation.control_inputs):
-      if one not in seen:
-        seen.add(one)
-        operations.append(one)
-  return found
 
 
 def _trace_initial_state(rows: dict[str, np.ndarray]) -> Any:
