@@ -38,6 +38,8 @@ class CheckpointWriter:
 
   Attributes:
     path: Folder of the latest checkpoint; None unless it is complete.
+    on_written: Called with the folder of each written checkpoint, in the writer
+      thread, before the next one may begin.
   """
 
   def __init__(
@@ -62,6 +64,7 @@ class CheckpointWriter:
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
     self.path: str | None = None
+    self.on_written: Callable[[str], None] = lambda path: None
     self._begun_at = time.monotonic()
     self._begun_at_step = learner.steps
     self._is_closed = False
@@ -74,10 +77,10 @@ class CheckpointWriter:
     session = self._session
     if not session.is_resumed:
       if session.initial is not None:
-        self._learner.begin_with(_load(session.initial_directory).arrays)
+        self._learner.begin_with(load(session.initial_directory).arrays)
       return None
     # The session checked the checksums of replay before the server started.
-    checkpoint = _load(session.checkpoint_directory)
+    checkpoint = load(session.checkpoint_directory)
     if session.replay_of(checkpoint):
       self._snapshots.check_restored(checkpoint)
     self._learner.restore(checkpoint.arrays)
@@ -116,7 +119,7 @@ class CheckpointWriter:
     arrays = self._learner.save()
     has_replay = self._experiment.checkpoint_replay
     if not (has_replay or self._snapshots.has_learners):
-      self._writing = start(lambda: self._save(arrays, state, None))
+      self._writing = _start(lambda: self._save(arrays, state, None))
       return
     state.update(self._snapshots.describe())
     try:
@@ -124,15 +127,10 @@ class CheckpointWriter:
     except OSError as error:
       self.fail(error)
       return
-    self._writing = start(lambda: self._write(arrays, state))
+    self._writing = _start(lambda: self._write(arrays, state))
     while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
       self._check_time()
       time.sleep(_POLL_SECONDS)
-
-  def is_writing(self) -> bool:
-    """Returns whether a checkpoint is still being written."""
-    self._settle(wait=False)
-    return self._writing is not None
 
   def close(self) -> None:
     """Cancels the checkpoint being written, if any.
@@ -173,7 +171,9 @@ class CheckpointWriter:
   ) -> str:
     if self._is_closed:
       raise signals.Stopped
-    return self._checkpointer.save(arrays, state, replay_path)
+    path = self._checkpointer.save(arrays, state, replay_path)
+    self.on_written(path)
+    return path
 
   def _settle(self, wait: bool) -> None:
     """Checks on the checkpoint being written; handles its result."""
@@ -214,9 +214,11 @@ class CheckpointWriter:
       )
 
 
-def _load(directory: str) -> checkpointing.Checkpoint:
-  """Reads the latest checkpoint without its replay; there must be one."""
-  checkpoint = checkpointing.Checkpointer(directory).load(check_replay=False)
+def load(
+  directory: str, check_replay: bool = False
+) -> checkpointing.Checkpoint:
+  """Reads the latest checkpoint, see `Checkpointer.load`; there must be one."""
+  checkpoint = checkpointing.Checkpointer(directory).load(check_replay)
   if checkpoint is None:
     raise checkpointing.CheckpointError(
       f'{directory} must have a checkpoint, got none.'
@@ -224,7 +226,7 @@ def _load(directory: str) -> checkpointing.Checkpoint:
   return checkpoint
 
 
-def start(write: Callable[[], Any]) -> futures.Future:
+def _start(write: Callable[[], str]) -> futures.Future[str]:
   """Runs a function in a daemon thread."""
   future = futures.Future()
 

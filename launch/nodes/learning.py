@@ -21,7 +21,6 @@ from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import kinds, logs, reports, statuses
 from repertory.launch.nodes import (
   checkpoints,
-  initialization_lock,
   node,
   variable_cache,
 )
@@ -51,7 +50,7 @@ class LearningNode(node.Node, core.VariableSource):
     self._table = session.experience.learned.table
     self._tables = session.tables
     experiment = session.experiment
-    with initialization_lock.held(context):
+    with context.initializing():
       context.report_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
       self.network = experiment.builder.make_network(session.spec)

@@ -5,6 +5,7 @@ stream time steps to an inference server, in the learner's process or in its
 own, which selects actions and writes to replay.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -168,15 +169,13 @@ class Central(topology.BellmanUpdaterTopology):
         kinds.ACTOR.numbered(index),
         nodes.thin_actor.ThinActorNode,
         calls(index),
-        settings=nodes.thin_actor.ThinSettings(
-          server=servers[index % len(servers)].name,
-          environment_ids=list(ids),
-          seeds=session.environment_seeds(ids),
-          environments=opening.environment_batches.settings_of(experiment),
-          spec=session.spec,
-          timeout_seconds=experiment.timeout_seconds,
-          num_connections=self.num_connections,
-        ),
+        server=servers[index % len(servers)].name,
+        environment_ids=list(ids),
+        seeds=session.environment_seeds(ids),
+        environments=opening.environment_batches.settings_of(experiment),
+        spec=session.spec,
+        timeout_seconds=experiment.timeout_seconds,
+        num_connections=self.num_connections,
       )
     return planned
 
@@ -253,8 +252,9 @@ def _make_evaluator(context, session, server, home):
     stop=context.stop,
   )
   context.report_start('making its environments')
-  environments = nodes.evaluator.make_environments(session)
-  try:
+  with contextlib.ExitStack() as stack:
+    environments = nodes.evaluator.make_environments(session)
+    stack.callback(environments.close)
     loop, connection = nodes.thin_actor.make_loop(
       address,
       environments,
@@ -265,20 +265,9 @@ def _make_evaluator(context, session, server, home):
       timeout_seconds=experiment.timeout_seconds,
       stop=context.stop,
     )
-  except BaseException:
-    environments.close()
-    raise
-
-  def close():
-    try:
-      connection.close()
-    finally:
-      environments.close()
-
+    stack.callback(connection.close)
+    save = context.peers[home].evaluated_policy
+    close = stack.pop_all().close
   return nodes.evaluator.EvaluatorNode(
-    context,
-    session,
-    nodes.evaluator.EvaluationSetup(
-      loop, close, context.peers[home].evaluated_policy
-    ),
+    context, session, nodes.evaluator.EvaluationSetup(loop, close, save)
   )

@@ -69,7 +69,7 @@ def add_bellman_updaters(
 def _make_bellman_updater(
   context: node.Context, session: 'session_lib.Session', index: int
 ) -> 'bellman_updater.BellmanUpdaterNode':
-  with nodes.initialization_lock.held(context):
+  with context.initializing():
     updater = session.experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.variable_client.items())
   variable_client = _follow(
@@ -107,7 +107,7 @@ def fetch(
       `variable_update_period`.
   """
   builder = session.experiment.builder
-  with nodes.initialization_lock.held(context):
+  with context.initializing():
     context.report_start('making its network')
     network = builder.make_network(session.spec)
   period = update_period or builder.config.variable_update_period

@@ -1,19 +1,86 @@
-"""Joint checkpoints of several learners."""
+"""Joint checkpoints of several learners, possibly on different hosts.
+
+Each learner sends its checkpoints as archives, uncompressed zip files, in
+chunks, which bounds the size of a call.
+"""
 
 import contextlib
+import io
+import json
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.nodes import checkpoint_transfer
 
+_CHUNK_BYTES = 4 << 20
 _RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
+
+
+def pack(folder: str, path: str) -> None:
+  """Packs a checkpoint's folder into a new archive."""
+  with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
+    for root, _, names in os.walk(folder):
+      for name in sorted(names):
+        inside = os.path.relpath(os.path.join(root, name), folder)
+        archive.write(os.path.join(root, name), inside)
+
+
+def unpack(path: str, directory: str) -> None:
+  """Adds an archived checkpoint to those of a directory."""
+
+  def extract(folder: str) -> None:
+    with zipfile.ZipFile(path) as archive:
+      archive.extractall(folder)
+
+  checkpointing.Checkpointer(directory, max_to_keep=1).add(extract)
+
+
+def read_state(path: str) -> Mapping[str, Any]:
+  """Returns the state of an archived checkpoint."""
+  with zipfile.ZipFile(path) as archive:
+    return json.loads(archive.read(checkpointing.STATE))
+
+
+def read_arrays(path: str) -> dict[str, np.ndarray]:
+  """Returns the arrays of an archived checkpoint."""
+  with zipfile.ZipFile(path) as archive:
+    data = io.BytesIO(archive.read(checkpointing.ARRAYS))
+  with np.load(data, allow_pickle=False) as arrays:
+    return {name: arrays[name] for name in arrays.files}
+
+
+def read_chunk(path: str, offset: int) -> bytes:
+  """Returns the chunk of an archive at an offset; b'' at its end."""
+  with open(path, 'rb') as file:
+    file.seek(offset)
+    return file.read(_CHUNK_BYTES)
+
+
+def send(
+  folder: str, path: str, deposit: Callable[[int, bytes, bool], bool]
+) -> None:
+  """Sends a checkpoint's folder as an archive, which is in `path` meanwhile.
+
+  `deposit` takes offset, bytes and an is-last flag of each chunk, in order; if
+  it returns False, no more follow.
+  """
+  try:
+    pack(folder, path)
+    size = os.path.getsize(path)
+    for offset in range(0, size, _CHUNK_BYTES):
+      chunk = read_chunk(path, offset)
+      if not deposit(offset, chunk, offset + len(chunk) == size):
+        return
+  finally:
+    with contextlib.suppress(OSError):
+      os.remove(path)
 
 
 class LearnerDeposits(transports.Snapshots):
@@ -55,7 +122,7 @@ class LearnerDeposits(transports.Snapshots):
   def saved(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the arrays of each learner in the current checkpoint."""
     for name in self._names:
-      yield checkpoint_transfer.read_arrays(self._moment[name])
+      yield read_arrays(self._moment[name])
 
   def restart(self, name: str) -> None:
     """Waits for no new archive of a learner that resumes from its old one."""
@@ -66,7 +133,7 @@ class LearnerDeposits(transports.Snapshots):
   def receive(
     self, name: str, offset: int, data: bytes, is_complete: bool
   ) -> None:
-    """Receives a chunk of an archive, see `checkpoint_transfer.read_chunks`."""
+    """Receives a chunk of an archive, see `send`."""
     index = self._names.index(name)
     path = os.path.join(self._directory, _RECEIVING, str(index))
     os.makedirs(os.path.dirname(path), exist_ok=True)

@@ -1,4 +1,4 @@
-"""Tests of `launch/nodes/videos.py`."""
+"""Tests of `launch/trained/videos.py`."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from repertory.components.config import settings
-from repertory.launch.nodes import videos
+from repertory.launch.trained import videos
 from support.environments import video_files
 
 
