@@ -213,7 +213,7 @@ class ActorConnection:
     return self.adder.is_ahead()
 
   def take_adder(self) -> Any:
-    """Returns the adder, to be closed; None if there is none any more."""
+    """Returns the adder once, for the caller to close; else None."""
     adder, self.adder = self.adder, None
     return adder
 

@@ -8,7 +8,6 @@ from typing import Any
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
 from repertory.components.runtime import signals
-from repertory.launch.coordination import starts
 from repertory.launch.nodes import acting, node
 from repertory.launch.opening import environment_batches
 
@@ -49,8 +48,7 @@ class ThinActorNode(acting.ActingNode):
     self._spec = spec
     self._timeout_seconds = timeout_seconds
     self._num_connections = num_connections
-    self._caller = context.caller
-    self._report_start = context.report_start
+    self._context = context
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
     self._num_servers = 0  # Lost so far.
@@ -78,15 +76,8 @@ class ThinActorNode(acting.ActingNode):
     """Makes the environments, and connects them to the inference server."""
     since = time.monotonic()
     while True:
-      self._report_start(f'waiting for {self._server}')
-      address = starts.find_address(
-        self._coordinator,
-        self._server,
-        asks=self.name,
-        timeout_seconds=self._timeout_seconds,
-        stop=self._stop,
-      )
-      self._report_start('making its environments')
+      address = self._context.find_address(self._server, self._timeout_seconds)
+      self._context.report_start('making its environments')
       try:
         self._loops = [
           self._make_connection(address, connection)
@@ -110,7 +101,7 @@ class ThinActorNode(acting.ActingNode):
     part = slice(connection, None, self._num_connections)
     environments = self._settings.make(
       environment_batches.renew(
-        self._seeds, self._caller.generation, self._num_servers
+        self._seeds, self._context.generation, self._num_servers
       )[part]
     )
     self._environments.append(environments)
@@ -119,7 +110,9 @@ class ThinActorNode(acting.ActingNode):
       environments,
       self._spec,
       self._environment_ids[part],
-      caller=self._caller._replace(name=f'{self.name} lane {connection}'),
+      caller=self._context.caller._replace(
+        name=f'{self.name} lane {connection}'
+      ),
       purpose=client_lib.TRAINING,
       timeout_seconds=self._timeout_seconds,
       stop=self._stop,

@@ -17,7 +17,7 @@ from repertory.components.config.settings import SettingError
 from repertory.components.inference import client
 from repertory.components.runtime import devices
 from repertory.launch import nodes, opening
-from repertory.launch.coordination import kinds, starts
+from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
@@ -243,14 +243,7 @@ def _make_evaluator(context, session, server, home):
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  context.report_start(f'waiting for {server}')
-  address = starts.find_address(
-    context.coordinator,
-    server,
-    asks=context.name,
-    timeout_seconds=experiment.timeout_seconds,
-    stop=context.stop,
-  )
+  address = context.find_address(server, experiment.timeout_seconds)
   context.report_start('making its environments')
   with contextlib.ExitStack() as stack:
     environments = nodes.evaluator.make_environments(session)

@@ -112,7 +112,7 @@ class Gossip(topology.Topology):
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     planned.plan(
       learner,
-      _make_gossip,
+      nodes.gossip.GossipNode,
       [coordinator],
       session=session,
       names=self.learners,
@@ -148,10 +148,8 @@ class Gossip(topology.Topology):
     self, experiment: experiment_lib.Experiment
   ) -> list[experiment_lib.Experiment]:
     """Returns the experiment of each learner, with its share of all steps."""
-    count, period = (
-      self.num_learners,
-      experiment.checkpoint_period_learner_steps,
-    )
+    count = self.num_learners
+    period = experiment.checkpoint_period_learner_steps
     steps, rest = divmod(experiment.max_steps, count)
     learners = os.path.join(experiment.directory, opening.directories.LEARNERS)
     return [
@@ -215,10 +213,6 @@ def _describe_experience(
   )
   opening.preflight.check_steps(experiment, experience, kinds_of_transport)
   return option.experience
-
-
-def _make_gossip(context, session, names):
-  return nodes.gossip.GossipNode(context, session, names)
 
 
 def _make_actor_learner(context, session, gossip, index):

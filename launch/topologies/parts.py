@@ -92,7 +92,11 @@ def connect(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
-  return session.make_transport(nodes.replay.connect(context, session))
+  timeout_seconds = session.experiment.timeout_seconds
+  address = context.find_address(kinds.REPLAY.name, timeout_seconds)
+  return session.make_transport(
+    components.replay.Connection(address, timeout_seconds, context.stop)
+  )
 
 
 def fetch(

@@ -13,7 +13,7 @@ from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.components.runtime import devices
 from repertory.launch import nodes
-from repertory.launch.coordination import kinds, starts
+from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import learner_devices, parts, topology
 
@@ -260,14 +260,10 @@ def _wait_for(made, context, session) -> _Learner:
 
   Networks are made after it: they draw from the same random seed.
   """
-  context.report_start(f'waiting for {kinds.LEARNER.name}')
-  return starts.wait_for(
+  return context.wait_for(
+    kinds.LEARNER.name,
     lambda: made.result() if made.done() else None,
-    f"node '{kinds.LEARNER.name}' to be made",
-    coordinator=context.coordinator,
-    asks=context.name,
-    timeout_seconds=session.experiment.timeout_seconds,
-    stop=context.stop,
+    session.experiment.timeout_seconds,
   )
 
 

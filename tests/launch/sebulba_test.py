@@ -147,7 +147,7 @@ class TestWaitForTheLearner:
 
   def test_time_out_names_it(self, wait, monkeypatch):
     monkeypatch.setattr(watchdog, 'START_SECONDS', 0.0)
-    with pytest.raises(TimeoutError, match="node 'learner' to be made"):
+    with pytest.raises(TimeoutError, match="start of node 'learner'"):
       wait[0]()
 
   def test_ends_with_the_run(self, wait):
