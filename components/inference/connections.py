@@ -54,26 +54,24 @@ class Role:
     return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
-class _Step(NamedTuple):
-  """A timestep for the adder, and the action that led there, if any."""
+class Chosen(NamedTuple):
+  """The last actions of an actor, leaves of extras, and their version."""
 
-  timestep: dm_env.TimeStep
-  action: types.Nest = None
-  extras: types.Nest = ()
-  version: int = 0  # Of the variables that chose the action.
+  action: types.Nest
+  extras: Sequence[np.ndarray]
+  version: int  # Learner steps of the variables that chose them.
 
 
 class ActorConnection:
   """An actor's environments, from its handshake to its end.
-
-  Each action is stored until the timestep that follows it has arrived. A
-  timestep is written to the adder after its answer has been sent.
 
   Methods that send or receive raise `frames.Disconnected` if the actor has
   gone.
 
   Attributes:
     adder: Adder of its experience; None if nothing is stored.
+    chosen: The last actions, which lead to the next timesteps; None if nothing
+      is stored.
     is_pending: Whether its timesteps wait for the policy.
     written_version: Learner steps of the variables behind the action of the
       step being written.
@@ -108,10 +106,8 @@ class ActorConnection:
     self.written_version = 0
     self._to_observation = nests.Unflattener(spec.observations)
     self._to_action = nests.Unflattener(spec.actions)
-    self._action: types.Nest = None
     self._extras: list[np.ndarray] = []
-    self._chosen_by = 0  # The version behind the stored action.
-    self._next: _Step | None = None
+    self.chosen: Chosen | None = None
     self.adder: Any = None
     if role.make_adder is not None:
       self.adder = role.make_adder(self)
@@ -132,6 +128,7 @@ class ActorConnection:
     is not allowed now.
     """
     frame, received, end = self._frame, 0, frames.HEADER_SIZE
+    kind, round_trip = 0, 0.0
     while received < end:
       yield selectors.EVENT_READ
       received += self._receive_into(frame[received:])
@@ -170,46 +167,39 @@ class ActorConnection:
     if self.adder is not None:
       self._extras = [leaf[rows] for leaf in extras]
 
-  def note_frame(self, kind: int) -> None:
-    """Joins the received timesteps with the stored action."""
-    if self.adder is None:
-      return
-    step_type, reward, discount, *observation = self.leaves
-    timestep: Any = dm_env.TimeStep(
-      step_type, reward, discount, self._to_observation(observation)
-    )
-    if kind == frames.START:
-      self._next = _Step(timestep)
-      return
-    extras = self.role.store.unflatten_extras(self._extras)
-    self._next = _Step(timestep, self._action, extras, self._chosen_by)
-
   def keep_action(self) -> None:
     """Stores the answered action, for the next step."""
     if self.adder is not None:
       variables = self.role.variables
-      self._chosen_by = 0 if variables is None else variables.version
-      self._action = self._to_action(
-        [leaf.copy() for leaf in self._answer_leaves]
-      )
+      action = self._to_action([leaf.copy() for leaf in self._answer_leaves])
+      version = 0 if variables is None else variables.version
+      self.chosen = Chosen(action, self._extras, version)
 
   def forget_action(self) -> None:
     """Stores zeros for the next step, when the policy is not run."""
     if self.adder is not None:
       zeros = [np.zeros_like(leaf) for leaf in self._answer_leaves]
-      self._action = self._to_action(zeros)
-      self._extras = self.role.store.empty_extras(self.batch_size)
+      extras = self.role.store.empty_extras(self.batch_size)
+      version = self.chosen.version if self.chosen else 0
+      self.chosen = Chosen(self._to_action(zeros), extras, version)
 
-  def write_step(self) -> bool:
-    """Writes the frame to the adder; returns whether the adder must wait."""
-    step, self._next = self._next, None
-    if step is None:
+  def write_step(self, kind: int, chosen: Chosen | None) -> bool:
+    """Writes the frame and the actions that led there to the adder.
+
+    Returns whether the adder must wait.
+    """
+    if self.adder is None or chosen is None:
       return False
-    if step.action is None:
-      self.adder.add_first(step.timestep)
+    step_type, reward, discount, *observation = self.leaves
+    timestep: Any = dm_env.TimeStep(
+      step_type, reward, discount, self._to_observation(observation)
+    )
+    if kind == frames.START:
+      self.adder.add_first(timestep)
       return False
-    self.written_version = step.version
-    self.adder.put(step.action, step.timestep, step.extras)
+    self.written_version = chosen.version
+    extras = self.role.store.unflatten_extras(chosen.extras)
+    self.adder.put(chosen.action, timestep, extras)
     return self.adder.is_ahead()
 
   def take_adder(self) -> Any:

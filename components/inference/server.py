@@ -233,7 +233,7 @@ class InferenceServer:
         self.statistics.note_round_trip(round_trip)
         if kind == frames.BYE:
           break
-        connection.note_frame(kind)
+        chosen = connection.chosen  # That led to these timesteps.
         if client.is_answerless(connection.leaves[0]):
           connection.forget_action()
         else:
@@ -241,7 +241,10 @@ class InferenceServer:
           connection.send_answer()
           connection.keep_action()
         # After the answer, which need not wait for the adder.
-        if self._write_step(connection):
+        started_at = time.perf_counter()
+        must_wait = connection.write_step(kind, chosen)
+        self._adding_seconds += time.perf_counter() - started_at
+        if must_wait:
           yield _Job(self._waiter, connection.adder.wait)
         while connection.has_unsent:
           yield selectors.EVENT_WRITE
@@ -289,13 +292,6 @@ class InferenceServer:
       yield selectors.EVENT_READ
       if connection.is_pending:
         connection.check_silence()
-
-  def _write_step(self, connection: connections.ActorConnection) -> bool:
-    """Gives the frame to the adder; returns whether the adder must wait."""
-    started_at = time.perf_counter()
-    must_wait = connection.write_step()
-    self._adding_seconds += time.perf_counter() - started_at
-    return must_wait
 
   def _resume(self, conversation: _Conversation) -> None:
     """Continues a conversation until it waits again, or has ended."""

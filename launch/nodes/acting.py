@@ -147,9 +147,11 @@ class ActingNode(node.Node):
       steps, episodes = self._steps, self._episodes
       total_steps = self.total_steps
       self._steps, self._episodes = 0, []
-    # The learner's own variables have no age.
     client = self._variable_client
-    age_seconds = None if client is None else client.age_seconds
+    version, age_seconds = -1, 0.0
+    # The learner's own variables have no age.
+    if client is not None and client.age_seconds is not None:
+      version, age_seconds = client.version, client.age_seconds
     reply = self._coordinator.report_actor(
       self.name,
       reports.ActorReport(
@@ -157,8 +159,8 @@ class ActingNode(node.Node):
         total_steps=total_steps,
         episodes=episodes,
         environment_seconds=self.environment_seconds,
-        version=-1 if age_seconds is None else client.version,
-        age_seconds=age_seconds or 0.0,
+        version=version,
+        age_seconds=age_seconds,
       ),
     )
     self._is_ending = self._is_ending or reply.is_ending

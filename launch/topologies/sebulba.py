@@ -105,10 +105,11 @@ class Sebulba(topology.Topology):
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
+    items = experience.items
     if experiment.deterministic and not (
       _inserts_round_robin(experience)
-      and isinstance(experience.items, components.adders.Sequences)
-      and experience.items.are_unrolls
+      and isinstance(items, components.adders.Sequences)
+      and items.are_unrolls
     ):
       raise SettingError(
         'deterministic',
