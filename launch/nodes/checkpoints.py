@@ -39,7 +39,7 @@ class CheckpointWriter:
   Attributes:
     path: Folder of the latest checkpoint; None unless it is complete.
     on_written: Called with the folder of each written checkpoint, in the writer
-      thread, before the next one may begin.
+      thread, before the next one may begin. It must not block for ever.
   """
 
   def __init__(
@@ -63,6 +63,7 @@ class CheckpointWriter:
     self._node = node
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
+    self._is_written = False
     self.path: str | None = None
     self.on_written: Callable[[str], None] = lambda path: None
     self._begun_at = time.monotonic()
@@ -103,7 +104,7 @@ class CheckpointWriter:
 
   def begin(self) -> None:
     """Takes a snapshot, and begins to write it."""
-    self.path = None
+    self.path, self._is_written = None, False
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
     self._snapshots.flush()
@@ -172,6 +173,7 @@ class CheckpointWriter:
     if self._is_closed:
       raise signals.Stopped
     path = self._checkpointer.save(arrays, state, replay_path)
+    self._is_written = True
     self.on_written(path)
     return path
 
@@ -206,6 +208,8 @@ class CheckpointWriter:
       logging.warning('Warning not written to nodes.jsonl: %s', unwritten)
 
   def _check_time(self) -> None:
+    if self._is_written:
+      return  # Calls of `on_written` have time-outs of their own.
     limit = self._experiment.timeout_seconds
     if time.monotonic() - self._begun_at > limit:
       raise TimeoutError(

@@ -21,6 +21,7 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
+  bellman_updaters,
   learner_devices,
   parts,
   topology,
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(topology.BellmanUpdaterTopology):
+class Central(bellman_updaters.BellmanUpdaterTopology):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:
@@ -144,7 +145,7 @@ class Central(topology.BellmanUpdaterTopology):
       session=session,
       central=self,
     )
-    parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
+    self.add_bellman_updaters(planned, session)
     for server in servers if is_apart else ():
       planned.add(server)
 

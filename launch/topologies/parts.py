@@ -12,7 +12,7 @@ from repertory.launch.platform import watchdog
 
 if TYPE_CHECKING:
   from repertory.components import transports, variables
-  from repertory.launch.nodes import bellman_updater, evaluator, learner
+  from repertory.launch.nodes import evaluator, learner
   from repertory.launch.opening import session as session_lib
 
 
@@ -48,46 +48,6 @@ def make_learner(
   return nodes.learner.LearnerNode(context, session, transport)
 
 
-def add_bellman_updaters(
-  planned: node_graph_lib.NodeGraph,
-  session: 'session_lib.Session',
-  count: int | None,
-) -> None:
-  """Adds Bellman updaters to the node graph, if the agent needs them."""
-  if session.experience.with_targets is None:
-    return
-  for index in range(count or 1):
-    planned.plan(
-      kinds.BELLMAN_UPDATER.numbered(index),
-      _make_bellman_updater,
-      [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
-      session=session,
-      index=index,
-    )
-
-
-def _make_bellman_updater(
-  context: node.Context, session: 'session_lib.Session', index: int
-) -> 'bellman_updater.BellmanUpdaterNode':
-  with context.initializing():
-    updater = session.experiment.builder.make_bellman_updater(session.spec)
-  names, targets = zip(*updater.variable_client.items())
-  variable_client = _follow(
-    context,
-    session,
-    [variable for group in targets for variable in group],
-    names=names,
-  )
-  return nodes.bellman_updater.BellmanUpdaterNode(
-    context,
-    session,
-    updater,
-    variable_client=variable_client,
-    transport=connect(context, session),
-    index=index,
-  )
-
-
 def connect(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'transports.Transport':
@@ -115,12 +75,12 @@ def fetch(
     context.report_start('making its network')
     network = builder.make_network(session.spec)
   period = update_period or builder.config.variable_update_period
-  return network, _follow(
+  return network, follow(
     context, session, network.variables, update_period=period
   )
 
 
-def _follow(
+def follow(
   context: node.Context,
   session: 'session_lib.Session',
   followers: Sequence[Any],

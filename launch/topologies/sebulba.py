@@ -105,11 +105,9 @@ class Sebulba(topology.Topology):
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    items = experience.items
     if experiment.deterministic and not (
       _inserts_round_robin(experience)
-      and isinstance(items, components.adders.Sequences)
-      and items.are_unrolls
+      and getattr(experience.items, 'are_unrolls', False)
     ):
       raise SettingError(
         'deterministic',
