@@ -119,7 +119,7 @@ class _Waiter:
       finally:
         self._seconds += time.monotonic() - self._busy_since
         self._busy_since = 0.0
-        self._notify(conversation)
+      self._notify(conversation)
 
 
 class InferenceServer:
