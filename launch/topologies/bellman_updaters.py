@@ -70,7 +70,7 @@ def _make_bellman_updater(context, session, index):
   with context.initializing():
     updater = session.experiment.builder.make_bellman_updater(session.spec)
   names, targets = zip(*updater.variable_client.items())
-  variable_client = parts.follow(
+  variable_client = parts.make_variable_client(
     context,
     session,
     [variable for group in targets for variable in group],

@@ -75,25 +75,25 @@ def fetch(
     context.report_start('making its network')
     network = builder.make_network(session.spec)
   period = update_period or builder.config.variable_update_period
-  return network, follow(
+  return network, make_variable_client(
     context, session, network.variables, update_period=period
   )
 
 
-def follow(
+def make_variable_client(
   context: node.Context,
   session: 'session_lib.Session',
-  followers: Sequence[Any],
+  copies: Sequence[Any],
   **settings: Any,
 ) -> 'variables.RemoteVariableClient':
-  """Makes a client that fetches variables from the learner."""
+  """Makes a client that fetches variables from the learner into copies."""
   return components.variables.RemoteVariableClient(
     launchers.calls.RemoteSource(
       context.peers[kinds.LEARNER.name],
       session.experiment.timeout_seconds,
       context.stop,
     ),
-    followers,
+    copies,
     timeout_seconds=session.experiment.timeout_seconds,
     stop=context.stop,
     **settings,
