@@ -107,7 +107,16 @@ class CheckpointWriter:
     self.path, self._is_written = None, False
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
-    self._snapshots.flush()
+    has_snapshot = (
+      self._experiment.checkpoint_replay or self._snapshots.has_learners
+    )
+    try:
+      if has_snapshot:
+        self._snapshots.remove_snapshots()
+      self._snapshots.flush()
+    except OSError as error:
+      self.fail(error)
+      return
     state = self._coordinator.save()
     state['counts'] = {
       **state['counts'],
@@ -118,18 +127,12 @@ class CheckpointWriter:
     state['sharding'] = self._session.sharding
     state['transport'] = self._session.transport  # Also without replay.
     arrays = self._learner.save()
-    has_replay = self._experiment.checkpoint_replay
-    if not (has_replay or self._snapshots.has_learners):
-      self._writing = _start(lambda: self._save(arrays, state, None))
-      return
-    state.update(self._snapshots.describe())
-    try:
-      self._snapshots.remove_snapshots()
-    except OSError as error:
-      self.fail(error)
-      return
-    self._writing = _start(lambda: self._write(arrays, state))
-    while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
+    if has_snapshot:
+      state.update(self._snapshots.describe())
+    self._writing = _start(lambda: self._write(arrays, state, has_snapshot))
+    while has_snapshot and not (
+      self._writing.done() or self._snapshots.is_snapshot_taken()
+    ):
       self._check_time()
       time.sleep(_POLL_SECONDS)
 
@@ -153,29 +156,25 @@ class CheckpointWriter:
     return period is not None and steps >= period
 
   def _write(
-    self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
-  ) -> str:
-    """Writes a checkpoint with replay; runs in the writer thread."""
-    try:
-      replay_path = self._snapshots.write_snapshot()
-      return self._save(arrays, state, replay_path)
-    finally:
-      # The checkpoint has its own links. The next one removes what is left.
-      with contextlib.suppress(OSError):
-        self._snapshots.remove_snapshots()
-
-  def _save(
     self,
     arrays: Mapping[str, np.ndarray],
     state: Mapping[str, Any],
-    replay_path: str | None,
+    has_snapshot: bool,
   ) -> str:
-    if self._is_closed:
-      raise signals.Stopped
-    path = self._checkpointer.save(arrays, state, replay_path)
-    self._is_written = True
-    self.on_written(path)
-    return path
+    """Writes a checkpoint; runs in the writer thread."""
+    try:
+      replay_path = self._snapshots.write_snapshot() if has_snapshot else None
+      if self._is_closed:
+        raise signals.Stopped
+      path = self._checkpointer.save(arrays, state, replay_path)
+      self._is_written = True
+      self.on_written(path)
+      return path
+    finally:
+      # The checkpoint has its own links. The next one removes what is left.
+      if has_snapshot:
+        with contextlib.suppress(OSError):
+          self._snapshots.remove_snapshots()
 
   def _settle(self, wait: bool) -> None:
     """Checks on the checkpoint being written; handles its result."""

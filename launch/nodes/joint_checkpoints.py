@@ -92,51 +92,50 @@ class LearnerDeposits(transports.Snapshots):
   has_learners = True
 
   def __init__(self, directory: str, names: Sequence[str]):
-    """Finds the restored checkpoint, if it has as many learners."""
+    """Takes over the restored archives, if they are of as many learners."""
     self._directory = directory
     self._names = list(names)
     self._lock = threading.Lock()
-    folders = os.listdir(directory) if os.path.isdir(directory) else ()
-    # Files of the checkpoint that the run is resumed from.
-    self._old = [path for one in folders for path in self._paths_in(one)]
-    files = [_file_of(index) for index in range(len(names))]
-    by_file = {os.path.basename(path): path for path in self._old}
-    # Path of the latest archive of each learner.
-    self._kept: dict[str, str] = {}
-    if by_file.keys() == set(files):
-      self._kept = {name: by_file[file] for name, file in zip(names, files)}
     # Learners whose archive is not in a joint checkpoint yet.
     self._new: set[str] = set()
-    self._num_received = 0
-    # Archives of the joint checkpoint being written.
-    self._moment: dict[str, str] = {}
+    restored = {
+      file: os.path.join(folder, file)
+      for folder, _, files in os.walk(directory)
+      for file in files
+    }
+    for folder in (_RECEIVED, _RECEIVING):
+      os.makedirs(os.path.join(directory, folder), exist_ok=True)
+    is_of_all = restored.keys() == {self._file_of(name) for name in names}
+    for file, path in restored.items():
+      if is_of_all:
+        os.replace(path, os.path.join(directory, _RECEIVED, file))
+      else:
+        os.remove(path)
 
   def __str__(self) -> str:
     return 'all learners'
 
   def kept_of(self, name: str) -> str | None:
     """Returns the latest archive of a learner; None without one."""
-    with self._lock:
-      return self._kept.get(name)
+    path = self._path_of(_RECEIVED, name)
+    return path if os.path.exists(path) else None
 
   def saved(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the arrays of each learner in the current checkpoint."""
     for name in self._names:
-      yield read_arrays(self._moment[name])
+      yield read_arrays(self._path_of(_SNAPSHOT, name))
 
   def restart(self, name: str) -> None:
     """Waits for no new archive of a learner that resumes from its old one."""
     with self._lock:
-      if name in self._kept:
+      if self.kept_of(name):
         self._new.add(name)
 
   def receive(
     self, name: str, offset: int, data: bytes, is_complete: bool
   ) -> None:
     """Receives a chunk of an archive, see `send`."""
-    index = self._names.index(name)
-    path = os.path.join(self._directory, _RECEIVING, str(index))
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    path = self._path_of(_RECEIVING, name)
     try:
       with open(path, 'ab' if offset else 'wb') as file:  # They come in order.
         file.write(data)
@@ -144,16 +143,10 @@ class LearnerDeposits(transports.Snapshots):
       with contextlib.suppress(OSError):
         os.remove(path)
       raise
-    if not is_complete:
-      return
-    folder = os.path.join(self._directory, _RECEIVED)
-    os.makedirs(folder, exist_ok=True)
-    with self._lock:
-      self._num_received += 1
-      received = os.path.join(folder, f'{index}.{self._num_received}')
-      os.replace(path, received)
-      self._kept[name] = received
-      self._new.add(name)
+    if is_complete:
+      with self._lock:
+        os.replace(path, self._path_of(_RECEIVED, name))
+        self._new.add(name)
 
   def prepare(self) -> bool:
     """Returns whether all have sent archives since the last checkpoint."""
@@ -163,18 +156,15 @@ class LearnerDeposits(transports.Snapshots):
   @property
   def is_complete(self) -> bool:
     """Whether there is an archive of every learner, new or not."""
-    with self._lock:
-      return len(self._kept) == len(self._names)
+    return all(map(self.kept_of, self._names))
 
   def flush(self) -> None:
-    """Fixes the archives of the next joint checkpoint, and removes others."""
+    """Fixes the archives of the next joint checkpoint, as hard links."""
     with self._lock:
-      self._moment = dict(self._kept)
+      os.makedirs(self._snapshot)
+      for name in self._names:
+        os.link(self._path_of(_RECEIVED, name), self._path_of(_SNAPSHOT, name))
       self._new.clear()
-      needed = set(self._moment.values())
-      for path in {*self._paths_in(_RECEIVED), *self._old} - needed:
-        with contextlib.suppress(FileNotFoundError):  # Already removed.
-          os.remove(path)
 
   def describe(self) -> dict[str, Any]:
     return {}
@@ -183,29 +173,25 @@ class LearnerDeposits(transports.Snapshots):
     """Does nothing: each learner checks its own part."""
 
   def write_snapshot(self) -> str:
-    folder = os.path.join(self._directory, _SNAPSHOT)
-    os.makedirs(folder)
-    for index, name in enumerate(self._names):
-      os.link(self._moment[name], os.path.join(folder, _file_of(index)))
-    return folder
+    return self._snapshot
 
   def is_snapshot_taken(self) -> bool:
     return True  # Since `flush`.
 
   def remove_snapshots(self) -> None:
-    folder = os.path.join(self._directory, _SNAPSHOT)
-    if os.path.isdir(folder):
-      shutil.rmtree(folder)
+    if os.path.isdir(self._snapshot):
+      shutil.rmtree(self._snapshot)
 
   def close(self) -> None:
     """Removes all files; the last checkpoint has its own links to them."""
     shutil.rmtree(self._directory, ignore_errors=True)
 
-  def _paths_in(self, folder: str) -> list[str]:
-    path = os.path.join(self._directory, folder)
-    names = os.listdir(path) if os.path.isdir(path) else ()
-    return [os.path.join(path, name) for name in names]
+  @property
+  def _snapshot(self) -> str:
+    return os.path.join(self._directory, _SNAPSHOT)
 
+  def _path_of(self, folder: str, name: str) -> str:
+    return os.path.join(self._directory, folder, self._file_of(name))
 
-def _file_of(index: int) -> str:
-  return f'learner_{index}.zip'
+  def _file_of(self, name: str) -> str:
+    return f'learner_{self._names.index(name)}.zip'

@@ -43,7 +43,6 @@ def test_waits_for_new_archives_of_all(tmp_path):
   assert deposits.prepare() and deposits.is_complete
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
-  deposits.remove_snapshots()
   folder = deposits.write_snapshot()
   for index, steps in enumerate((3, 5)):
     with zipfile.ZipFile(f'{folder}/learner_{index}.zip') as archive:
@@ -65,6 +64,7 @@ def test_restarted_learner_is_not_waited_for(tmp_path):
   _send(deposits, tmp_path, 0, 9)
   deposits.restart(_NAMES[1])
   assert deposits.prepare()
+  deposits.remove_snapshots()
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [9, 4]
 
@@ -81,21 +81,24 @@ def _restore(tmp_path, num_learners=2):
   return folder
 
 
-def test_restored_files_are_removed_when_not_needed(tmp_path):
+def test_restored_files_are_kept_until_newer_ones_come(tmp_path):
   folder = _restore(tmp_path)
   deposits = _make(tmp_path)
   _send(deposits, tmp_path, 0, 9)
   deposits.restart(_NAMES[1])  # It begins again from what was restored.
   assert deposits.prepare()
   deposits.flush()
-  assert [path.name for path in folder.iterdir()] == ['learner_1.zip']
   assert [float(state['x']) for state in deposits.saved()] == [9, 1]
-  for index in range(2):
-    _send(deposits, tmp_path, index, 10)
-  deposits.flush()
   assert not list(folder.iterdir())
   deposits.close()
   assert not (tmp_path / '.replay').exists()
+
+
+def test_those_of_another_number_of_learners_are_removed(tmp_path):
+  folder = _restore(tmp_path, 3)
+  deposits = _make(tmp_path)
+  assert deposits.kept_of(_NAMES[0]) is None
+  assert not list(folder.iterdir())
 
 
 class TestSending:
