@@ -188,11 +188,11 @@ def _make_learner(context, session, num_actors, names, made):
   is_deterministic = session.experiment.deterministic
   if is_deterministic:
     context = nodes.rounds.finishing_rounds(context)
-  transport = session.make_in_process_transport(
-    context.stop,
-    num_actors if _inserts_round_robin(session.experience) else None,
-  )
   with learner_devices.on_devices(names):
+    transport = session.make_in_process_transport(
+      context.stop,
+      num_actors if _inserts_round_robin(session.experience) else None,
+    )
     learner = nodes.learner.LearnerNode(context, session, transport)
     try:
       # Before the first update, which must not overlap with a read.
