@@ -4,15 +4,11 @@ import abc
 import contextlib
 import dataclasses
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from repertory.components.runtime import callers, network_interfaces, signals
 from repertory.launch.coordination import reports
-from repertory.launch.platform import watchdog
-
-T = TypeVar('T')
 
 # TensorFlow's random seed is global to the process, so nodes must not set it
 # and draw initial values at the same time.
@@ -107,34 +103,6 @@ class Context:
     if self.coordinator is not None:
       self.coordinator.report_start(self.name, doing)
     self.shown()
-
-  def wait_for(
-    self, name: str, look: Callable[[], T | None], timeout_seconds: float
-  ) -> T:
-    """Blocks until `look` returns a result of another node's start.
-
-    Each poll is also a heartbeat. Raises `signals.Stopped` if the run stops
-    first, else TimeoutError; a start may take `watchdog.START_SECONDS`.
-    """
-    self.report_start(f'waiting for {name}')
-    timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
-    deadline = time.monotonic() + timeout_seconds
-    while (found := look()) is None:
-      if self.coordinator.poll(self.name).phase == reports.STOPPING:
-        raise signals.Stopped
-      if time.monotonic() > deadline:
-        raise TimeoutError(
-          f"Waited {timeout_seconds:g} seconds for the start of node '{name}'."
-        )
-      if self.stop.wait(0.1):
-        raise signals.Stopped
-    return found
-
-  def find_address(self, name: str, timeout_seconds: float) -> str:
-    """Blocks until a node's server listens; returns its address."""
-    return self.wait_for(
-      name, lambda: self.coordinator.address_of(name), timeout_seconds
-    )
 
   @contextlib.contextmanager
   def initializing(self) -> Iterator[None]:

@@ -8,7 +8,7 @@ from typing import Any
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
 from repertory.components.runtime import signals
-from repertory.launch.nodes import acting, node
+from repertory.launch.nodes import acting, node, starts
 from repertory.launch.opening import environment_batches
 
 # Delay before it looks for a new server.
@@ -76,7 +76,9 @@ class ThinActorNode(acting.ActingNode):
     """Makes the environments, and connects them to the inference server."""
     since = time.monotonic()
     while True:
-      address = self._context.find_address(self._server, self._timeout_seconds)
+      address = starts.find_address(
+        self._context, self._server, self._timeout_seconds
+      )
       self._context.report_start('making its environments')
       try:
         self._loops = [

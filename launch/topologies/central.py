@@ -244,7 +244,9 @@ def _make_evaluator(context, session, server, home):
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  address = context.find_address(server, experiment.timeout_seconds)
+  address = nodes.starts.find_address(
+    context, server, experiment.timeout_seconds
+  )
   context.report_start('making its environments')
   with contextlib.ExitStack() as stack:
     environments = nodes.evaluator.make_environments(session)

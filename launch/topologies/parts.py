@@ -12,7 +12,6 @@ from repertory.launch.platform import watchdog
 
 if TYPE_CHECKING:
   from repertory.components import transports, variables
-  from repertory.launch.nodes import evaluator, learner
   from repertory.launch.opening import session as session_lib
 
 
@@ -42,7 +41,7 @@ def make_program(
 
 def make_learner(
   context: node.Context, session: 'session_lib.Session'
-) -> 'learner.LearnerNode':
+) -> node.Node:
   """Makes the learner node, in its thread or process."""
   transport = connect(context, session).learned
   return nodes.learner.LearnerNode(context, session, transport)
@@ -53,7 +52,9 @@ def connect(
 ) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
   timeout_seconds = session.experiment.timeout_seconds
-  address = context.find_address(kinds.REPLAY.name, timeout_seconds)
+  address = nodes.starts.find_address(
+    context, kinds.REPLAY.name, timeout_seconds
+  )
   return session.make_transport(
     components.replay.Connection(address, timeout_seconds, context.stop)
   )
@@ -102,7 +103,7 @@ def make_variable_client(
 
 def make_evaluator(
   context: node.Context, session: 'session_lib.Session'
-) -> 'evaluator.EvaluatorNode':
+) -> node.Node:
   """Makes the evaluator of the learner's variables."""
   return nodes.evaluator.make(
     context, session, lambda: fetch(context, session, update_period=1)

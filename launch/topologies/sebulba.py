@@ -259,7 +259,8 @@ def _wait_for(made, context, session) -> _Learner:
 
   Networks are made after it: they draw from the same random seed.
   """
-  return context.wait_for(
+  return nodes.starts.wait_for(
+    context,
     kinds.LEARNER.name,
     lambda: made.result() if made.done() else None,
     session.experiment.timeout_seconds,
