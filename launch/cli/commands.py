@@ -18,9 +18,9 @@ from repertory.components.runtime import signals
 from repertory.launch.cli import command
 from repertory.launch.cli import errors as flag_errors
 from repertory.launch.experiments import failures
-from repertory.launch.nodes import videos
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
+from repertory.launch.trained import videos
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -8,9 +8,9 @@ from repertory.components.actors import environment_loop
 from repertory.components.config import settings
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import evaluator, video_recording
+from repertory.launch.nodes import evaluator
 from repertory.launch.platform import interrupts
-from repertory.launch.trained import loading
+from repertory.launch.trained import loading, videos
 
 
 def evaluate(
@@ -33,7 +33,7 @@ def evaluate(
     best: Whether to evaluate the policy with the best evaluation return during
       training, instead of the newest.
     video: Folder for videos of the episodes, see
-      `video_recording.VideoRecorder`; True for `videos` in
+      `videos.VideoRecorder`; True for `videos` in
       the experiment's directory, False for no videos.
     video_format: File format of videos, 'mp4' or 'gif'.
     trust: Whether to import modules named in the checkpoint, such as
@@ -58,10 +58,8 @@ def evaluate(
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.raising_signals())
     if video is not False:
-      folder = video_recording.prepare(
-        video, video_format, experiment.directory
-      )
-      experiment = video_recording.with_rendering(experiment)
+      folder = videos.prepare(video, video_format, experiment.directory)
+      experiment = videos.with_rendering(experiment)
     loop = _make_loop(
       trained,
       dataclasses.replace(experiment, evaluation_episodes=num_episodes),
@@ -89,7 +87,7 @@ def _make_loop(
   if folder is None:
     loop = evaluator.make_loop(session, trained.network, environments)
   else:
-    recorder = video_recording.VideoRecorder(
+    recorder = videos.VideoRecorder(
       environments, folder, experiment.evaluation_episodes, video_format
     )
     stack.callback(recorder.close)

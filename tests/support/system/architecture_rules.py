@@ -77,7 +77,7 @@ _FENCES = {
   'wandb': ('launch/experiments/callbacks.py',),
   'optuna': ('launch/sweeps/study.py',),
   'fsspec': ('components/checkpoints/storage_folder.py',),
-  'imageio_ffmpeg': ('launch/nodes/videos.py',),
+  'imageio_ffmpeg': ('launch/trained/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # Modules of `agents` that agents may import besides their own folder.
