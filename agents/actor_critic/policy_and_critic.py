@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
+from repertory.agents.interface import agent_config
 from repertory.agents.replay import experience_replay
 from repertory.components import (
   interfaces,
@@ -41,7 +42,11 @@ class Networks(NamedTuple):
 
 
 class PolicyAndCriticUpdate(interfaces.Update):
-  """Base of updates of a policy and a critic, both with a target network."""
+  """Base of updates of a policy and a critic, both with a target network.
+
+  `_policy`, `_critic`, `_target_policy` and `_target_critic` call the networks,
+  with rows split over devices.
+  """
 
   def __init__(
     self,
@@ -61,6 +66,10 @@ class PolicyAndCriticUpdate(interfaces.Update):
     super().__init__(online.policy)
     self._online = online
     self._target = target
+    self._policy, self._critic = map(data_parallel.split_rows, online)
+    self._target_policy, self._target_critic = map(
+      data_parallel.split_rows, target
+    )
     self._actions: Any = actions
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
@@ -93,31 +102,6 @@ class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):
       actions = discrete_actions.DiscreteActions(spec.actions)
     update = self.update_class(online, target, actions, self.config)
     return experience_replay.in_series(update, self.config)
-
-
-def make_critic(
-  spec: specs.EnvironmentSpec, config: Any, num_outputs: int
-) -> networks.Critic:
-  """Creates a critic of actions in [−1, 1], with outputs `[B, num_outputs]`.
-
-  Args:
-    spec: Environment spec with bounded continuous actions.
-    config: Config with `hidden_sizes`, of a `LayerNormMLP`, and `image_torso`.
-    num_outputs: Outputs for each action, such as logits of atoms.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
-  """
-  critic = networks.Critic(
-    spec.observations,
-    config.hidden_sizes,
-    num_outputs,
-    config.image_torso,
-    body='layer_norm_mlp',
-  )
-  size = action_scaling.ActionScaling(spec.actions).size
-  networks.create_critic_variables(critic, spec.observations, size)
-  return critic
 
 
 def update_critics(
@@ -159,12 +143,19 @@ def update_critics(
 class CategoricalCriticBuilder(PolicyAndCriticBuilder):
   """Builder of an agent with a categorical critic."""
 
-  @property
-  def return_bounds(self):
-    return self.config.vmin, self.config.vmax
+  def __init__(self, config: agent_config.AgentConfig | None = None):
+    super().__init__(config)
+    self.return_bounds = self.config.vmin, self.config.vmax
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> networks.Critic:
-    return make_critic(spec, self.config, self.config.num_atoms)
+    config = self.config
+    return networks.make_critic(
+      spec,
+      config.hidden_sizes,
+      config.num_atoms,
+      config.image_torso,
+      'layer_norm_mlp',
+    )
 
 
 class CategoricalCriticUpdate(PolicyAndCriticUpdate):
@@ -191,7 +182,7 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
 
   def _values(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
     """Returns the online values of actions `[..., D]` in [−1, 1], `[...]`."""
-    logits = data_parallel.split_rows(self._online.critic)(observation, action)
+    logits = self._critic(observation, action)
     return losses.categorical_mean(logits, self._support)
 
   def _improve_critic(
@@ -207,17 +198,15 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
     in the next states, and `weights`, `[B]`, the importance weights. Returns
     metrics, and each item's KL divergence from its targets, `[B]`.
     """
-    target = data_parallel.split_rows(self._target.critic)
     targets = losses.categorical_td_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      logits_t=target(data.next_observation, action_t),
+      logits_t=self._target_critic(data.next_observation, action_t),
       z=self._support,
     )  # [B, N]
     with tf.GradientTape() as tape:
-      online = data_parallel.split_rows(self._online.critic)
-      logits = online(data.observation, action)  # [B, N]
+      logits = self._critic(data.observation, action)  # [B, N]
       divergences = losses.categorical_divergence(targets, logits)  # [B]
       loss = tf.reduce_mean(weights * divergences)
     norm = self._critic_optimizer.minimize(tape, loss)

@@ -234,7 +234,9 @@ class BuilderConformance:
       connection = replay.Connection(
         f'localhost:{server.port}', 60.0, signals.StopSignal()
       )
-      transport = transports.ReverbTransport(connection, experience, builder)
+      transport = transports.ReverbTransport(
+        connection, experience, builder.make_adder
+      )
       end = transport.make_learner_side()
       stack.callback(end.close)
       adder = transport.make_adder(

@@ -1,4 +1,4 @@
-"""Base classes of builders of reward models."""
+"""Base class of builders of reward models."""
 
 import abc
 import dataclasses
@@ -26,12 +26,14 @@ class RewardModelBuilder(builder.Builder):
   Attributes:
     name: Value of `--reward_model`, saved in checkpoints.
     config_class: Class of the reward model's config, with defaults.
+    imitates: Whether it compares demonstrations with the agent's own steps.
     wrapped: The agent's builder.
     reward_model_config: Config of the reward model.
   """
 
   name: ClassVar[str]
   config_class: ClassVar[type[config_lib.RewardModelConfig]]
+  imitates: ClassVar[bool] = False
 
   def __init__(
     self,
@@ -67,30 +69,16 @@ class RewardModelBuilder(builder.Builder):
       )
     self.wrapped = wrapped
     self.reward_model_config: Any = config or self.config_class()
-
-  @property
-  def reward_model_identity(self) -> dict[str, Any]:
     settings = settings_lib.plain(dataclasses.asdict(self.reward_model_config))
-    return {
+    self.reward_model_identity = {
       config_lib.REWARD_MODEL: self.name,
       **{config_lib.PREFIX + name: value for name, value in settings.items()},
     }
-
-  @property
-  def needs_demonstrations(self) -> bool:
-    return self.wrapped.needs_demonstrations
-
-  @property
-  def needs_own_steps(self) -> bool:
-    return self.wrapped.needs_own_steps
-
-  @property
-  def needs_whole_batches(self) -> bool:
-    return self.wrapped.needs_whole_batches
-
-  @property
-  def observes_previous_action_and_reward(self) -> bool:
-    return self.wrapped.observes_previous_action_and_reward
+    self.needs_demonstrations = self.imitates or wrapped.needs_demonstrations
+    self.needs_own_steps = self.imitates or wrapped.needs_own_steps
+    self.needs_whole_batches = wrapped.needs_whole_batches
+    shows = wrapped.observes_previous_action_and_reward
+    self.observes_previous_action_and_reward = shows
 
   def make_network(self, spec: specs.EnvironmentSpec) -> Any:
     return self.wrapped.make_network(spec)
@@ -148,15 +136,3 @@ class RewardModelBuilder(builder.Builder):
 
 def _refusal(problem: str) -> SettingError:
   return SettingError(config_lib.REWARD_MODEL, f'must {problem}')
-
-
-class ImitatingBuilder(RewardModelBuilder):
-  """Base class of imitation learning from demonstrations and own steps."""
-
-  @property
-  def needs_demonstrations(self) -> bool:
-    return True
-
-  @property
-  def needs_own_steps(self) -> bool:
-    return True

@@ -1,10 +1,11 @@
 """Config of SAC."""
 
 import dataclasses
+from typing import Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 # Settings without support for discrete actions, and their disabled values.
 _WITHOUT = {
@@ -27,7 +28,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
   critic_hidden_sizes: config_checks.Sizes | None = settings.field(
     None, 'Hidden layer sizes of each critic; None for hidden_sizes.'
   )
-  body: str = settings.field(
+  body: config_checks.Body = settings.field(
     'mlp',
     "Kind of hidden layers: 'mlp' with ReLU, as in the paper; "
     "'layer_norm_mlp' with layer normalization of the first layer; "
@@ -36,12 +37,12 @@ class SACConfig(replay_config.TransitionReplayConfig):
     "arXiv:1902.05605; or 'simba', residual blocks of equal sizes: SimBa, "
     'arXiv:2410.09754, has (128,) and for critics (512, 512).',
   )
-  critic_body: str | None = settings.field(
+  critic_body: config_checks.Body | None = settings.field(
     None,
     'Kind of hidden layers of the critics; None for body. DroQ has '
     "'normalized_mlp'.",
   )
-  dropout_rate: float = settings.field(
+  dropout_rate: config_checks.Share = settings.field(
     0.0,
     "Dropout rate of the critics' hidden layers, for 'normalized_mlp': DroQ, "
     'arXiv:2110.02034, has 0.01.',
@@ -56,7 +57,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
     'Number of random critics whose minimum is the target, sampled in each '
     'learner step; None for all. REDQ has 2.',
   )
-  critics_of_policy: str = settings.field(
+  critics_of_policy: Literal['least', 'mean'] = settings.field(
     'least',
     "Value for the policy loss: 'least' (minimum) of the critics, or their "
     "'mean' as in REDQ.",
@@ -66,7 +67,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
     'Learner steps between updates of policy and temperature; REDQ has 20, '
     'with 20 learner steps per environment step.',
   )
-  num_quantiles: int | None = settings.field(
+  num_quantiles: config_checks.PositiveInt | None = settings.field(
     None,
     'Quantiles of each critic, whose mean is the value (TQC); None for scalar '
     "values. TQC, arXiv:2005.04269, has 25, with critics_of_policy 'mean'.",
@@ -102,7 +103,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
     'Learning rate of Adam for the temperature: the paper, table 1; 0 for a '
     'constant temperature.',
   )
-  adam_first_decay: float = settings.field(
+  adam_first_decay: config_checks.Share = settings.field(
     0.9,
     'β1 of Adam for policy and critics: arXiv:1412.6980; CrossQ has 0.5.',
   )
@@ -129,9 +130,6 @@ class SACConfig(replay_config.TransitionReplayConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_one_of(self, 'critics_of_policy', ('least', 'mean'))
-    config_checks.check_one_of(self, 'body', choices.BODIES)
-    config_checks.check_one_of(self, 'critic_body', (None, *choices.BODIES))
     config_checks.check(
       self,
       'num_target_critics',
@@ -140,9 +138,6 @@ class SACConfig(replay_config.TransitionReplayConfig):
     )
     self._check_layers()
     self._check_quantiles()
-    config_checks.check(
-      self, 'adam_first_decay', 0 <= self.adam_first_decay < 1, 'in [0, 1)'
-    )
 
   @property
   def critic_layers(self) -> tuple[str, tuple[int, ...]]:
@@ -179,9 +174,6 @@ class SACConfig(replay_config.TransitionReplayConfig):
     self._check_body('hidden_sizes', self.body, self.hidden_sizes)
     self._check_body('critic_hidden_sizes', body, sizes)
     config_checks.check(
-      self, 'dropout_rate', 0 <= self.dropout_rate < 1, 'in [0, 1)'
-    )
-    config_checks.check(
       self,
       'dropout_rate',
       not self.dropout_rate or body == 'normalized_mlp',
@@ -211,7 +203,6 @@ class SACConfig(replay_config.TransitionReplayConfig):
         '0 without num_quantiles',
       )
       return
-    config_checks.check_at_least(self, 1, 'num_quantiles')
     config_checks.check(
       self,
       'num_dropped_quantiles',

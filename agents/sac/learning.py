@@ -36,9 +36,7 @@ _POLICY_METRICS = (
 _TARGET_SHARE = 0.98
 
 
-class SACBuilder(
-  additional.TakesAdditionalLoss, experience_replay.TransitionReplayBuilder
-):
+class SACBuilder(experience_replay.TransitionReplayBuilder):
   """Soft actor-critic (SAC) with a learned temperature.
 
   See https://arxiv.org/abs/1812.05905. The builder's network is the policy; the
@@ -46,11 +44,12 @@ class SACBuilder(
   """
 
   config: sac_config.SACConfig
+  takes_additional_loss = True
 
-  @property
-  def needs_whole_batches(self):
-    critic_body, _ = self.config.critic_layers
-    return 'batch_renorm_mlp' in (self.config.body, critic_body)
+  def __init__(self, config: sac_config.SACConfig | None = None):
+    super().__init__(config)
+    bodies = self.config.body, self.config.critic_layers[0]
+    self.needs_whole_batches = 'batch_renorm_mlp' in bodies
 
   def make_network(self, spec):
     config = self.config
@@ -61,12 +60,13 @@ class SACBuilder(
       config.check_discrete()
       actions = discrete_actions.DiscreteActions(spec.actions)
       num_outputs = actions.num_actions
-    torso = networks.ObservationTorso(
-      spec.observations, config.hidden_sizes, config.image_torso, config.body
+    return networks.make_sequential(
+      spec.observations,
+      config.hidden_sizes,
+      config.image_torso,
+      snt.Linear(num_outputs, name='head'),
+      body=config.body,
     )
-    network = snt.Sequential([torso, snt.Linear(num_outputs, name='head')])
-    networks.create_variables(network, spec.observations)
-    return network
 
   def make_critics(
     self, spec: specs.EnvironmentSpec
@@ -110,7 +110,7 @@ class SACBuilder(
       make(spec) if has_targets else None,
       spec.actions,
       self.config,
-      self.given_loss,
+      self.additional_loss,
     )
     return experience_replay.in_series(update, self.config)
 
@@ -142,11 +142,8 @@ class Temperature(tf.Module):
   def __init__(self, config: sac_config.SACConfig, target_entropy: float):
     super().__init__()
     self._target_entropy = target_entropy
-    self._log_temperature = tf.Variable(
-      math.log(config.initial_temperature),
-      dtype=tf.float32,
-      name='log_temperature',
-    )
+    initial = tf.constant(math.log(config.initial_temperature), tf.float32)
+    self._log_temperature = tf.Variable(initial, name='log_temperature')
     self._optimizer = learners.ClippedAdam(
       [self._log_temperature],
       config.temperature_learning_rate,
@@ -193,17 +190,13 @@ class Values:
   def errors(
     self, outputs: tf.Tensor, targets: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes errors of outputs `[B, N]` to targets `[B, 1]`.
+    """Returns losses, summed over critics, and mean absolute errors, `[B]`.
 
-    Returns:
-      The loss of each item, summed over critics, and its absolute TD error,
-      averaged over critics, `[B]`.
+    Outputs are `[B, N]`, targets `[B, 1]`.
     """
     errors = targets - outputs  # [B, N]
-    return (
-      0.5 * tf.reduce_sum(errors**2, axis=-1),
-      tf.reduce_mean(tf.abs(errors), axis=-1),
-    )
+    losses_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)
+    return losses_per_item, tf.reduce_mean(tf.abs(errors), axis=-1)
 
   def _drawn(self, q: tf.Tensor) -> tf.Tensor:
     """Returns values `[B, M]` of random critics, from `[B, N]` of all."""
@@ -292,9 +285,8 @@ class SACUpdate(interfaces.Update):
     self._target_critics = target_critics
     self._config = config
     self._additional_loss = additional_loss
-    # None for discrete actions.
-    self._distribution: Any = None
-    self._actions: Any = None
+    self._distribution: Any = None  # None for discrete actions.
+    self._actions: Any
     if action_parts.are_continuous(action_spec):
       self._actions = action_scaling.ActionScaling(action_spec)
       size = self._actions.size
@@ -306,14 +298,12 @@ class SACUpdate(interfaces.Update):
     if config.target_entropy is not None:
       target_entropy = config.target_entropy
     self._temperature = Temperature(config, target_entropy)
-    self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam.from_config(
-        network, config, learning_rate, first_decay=config.adam_first_decay
-      )
-      for network, learning_rate in (
-        (online.policy, config.policy_learning_rate),
-        (online.critic, None),
-      )
+    decay = config.adam_first_decay
+    self._policy_optimizer = learners.ClippedAdam.from_config(
+      online.policy, config, config.policy_learning_rate, first_decay=decay
+    )
+    self._critic_optimizer = learners.ClippedAdam.from_config(
+      online.critic, config, first_decay=decay
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
@@ -335,14 +325,10 @@ class SACUpdate(interfaces.Update):
 
   @property
   def learned(self):
-    critics = [self._online.critic, self._target_critics]
-    statistics = [
-      variable
-      for one in critics
-      if one is not None
-      for variable in one.variables
-      if not variable.trainable
-    ]
+    variables = [*self._online.critic.variables]
+    if self._target_critics is not None:
+      variables += self._target_critics.variables
+    statistics = [v for v in variables if not v.trainable]
     return {**super().learned, 'statistics': statistics}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
@@ -491,11 +477,10 @@ class SACUpdate(interfaces.Update):
     return tf.stack(gaps, axis=-1)
 
   def _dropout(self, action: tf.Tensor) -> Sequence[tf.Tensor]:
-    """Returns new dropout masks of the critics' layers, if any.
+    """Returns new dropout masks of the critics' layers, if any, of mean 1.
 
     They are `[B, N, S]` for actions `[B, D]`, and `[B, P, N, S]` for actions
-    `[B, P, D]`. Entries are 0 at `dropout_rate`, and otherwise scaled to a mean
-    of 1.
+    `[B, P, D]`.
     """
     rate = self._config.dropout_rate
     if not rate:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from repertory.agents.interface import builder
+from repertory.agents.unrolls import unroll_config
 from repertory.components import (
   adders,
   distributions,
@@ -21,9 +22,18 @@ class UnrollQueueBuilder(builder.Builder):
 
   It describes the experience and creates a stochastic policy, for networks with
   outputs `networks.ActorCriticOutput`, which agents may override. `config` is
-  an `unroll_config.UnrollConfig`. Unrolls continue across episode boundaries,
-  unless its setting `across_episodes` is false.
+  an `unroll_config.UnrollConfig`.
+
+  Attributes:
+    across_episodes: Whether unrolls continue across episode boundaries.
   """
+
+  across_episodes: bool = True
+
+  def __init__(self, config: unroll_config.UnrollConfig | None = None):
+    super().__init__(config)
+    shows = self.config.previous_action_and_reward
+    self.observes_previous_action_and_reward = shows
 
   def make_policy(
     self, network: SequenceNetwork, acting: builder.Acting
@@ -47,7 +57,7 @@ class UnrollQueueBuilder(builder.Builder):
   ) -> experience_lib.Experience:
     unrolls = adders.Sequences(
       length=self.config.unroll_length + 1,
-      across_episodes=getattr(self.config, 'across_episodes', True),
+      across_episodes=self.across_episodes,
       extras_spec=self.extras_spec(spec),
     )
     queue_size = self.config.queue_size_for(num_environments)

@@ -3,6 +3,7 @@
 from repertory.components.networks.critics import (
   Critic,
   CriticEnsemble,
+  make_critic,
   make_critics,
 )
 from repertory.components.networks.heads import (
@@ -39,6 +40,7 @@ from repertory.components.networks.torsos import (
   check_observation,
   create_critic_variables,
   create_variables,
+  make_sequential,
 )
 from repertory.components.networks.trunks import (
   BODIES,
@@ -58,7 +60,7 @@ __all__ = [
   'ObservationNormalizer', 'ObservationTorso', 'ResidualTorso',
   'ReturnNetwork', 'SequenceNetwork', 'SimBa', 'batch_statistics',
   'check_observation', 'create_critic_variables', 'create_variables',
-  'make_bounded_gaussian_network', 'make_core', 'make_critics',
-  'make_policy_head', 'make_trunk', 'make_value_head', 'reset_where',
-  'unroll',
+  'make_bounded_gaussian_network', 'make_core', 'make_critic',
+  'make_critics', 'make_policy_head', 'make_sequential', 'make_trunk',
+  'make_value_head', 'reset_where', 'unroll',
 ]  # fmt: skip

@@ -188,7 +188,6 @@ def make_bounded_gaussian_network(
     ValueError: If observations or actions are unsupported.
   """
   size = action_scaling.ActionScaling(spec.actions).size
-  torso = torsos.ObservationTorso(spec.observations, hidden_sizes, image_torso)
-  network = snt.Sequential([torso, BoundedGaussianHead(size)])
-  torsos.create_variables(network, spec.observations)
-  return network
+  return torsos.make_sequential(
+    spec.observations, hidden_sizes, image_torso, BoundedGaussianHead(size)
+  )

@@ -228,6 +228,33 @@ def _to_vector(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
   return tf.reshape(tf.cast(leaf, tf.float32), [tf.shape(leaf)[0], size])
 
 
+def make_sequential(
+  observation_spec: types.Nest,
+  hidden_sizes: Sequence[int],
+  image_torso: str,
+  *layers: Callable[[tf.Tensor], Any],
+  body: str = 'mlp',
+  name: str | None = None,
+) -> snt.Module:
+  """Creates an `ObservationTorso` with layers on top, and all variables.
+
+  Args:
+    observation_spec: Nest of array specs, without a batch axis.
+    hidden_sizes: Sizes of the hidden layers.
+    image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
+    *layers: Layers on top, the first of which maps features `[B, D]`.
+    body: Kind of the hidden layers, one of `BODIES`.
+    name: Name of the network.
+
+  Raises:
+    ValueError: See `check_observation`.
+  """
+  torso = ObservationTorso(observation_spec, hidden_sizes, image_torso, body)
+  network = snt.Sequential([torso, *layers], name=name)
+  create_variables(network, observation_spec)
+  return network
+
+
 def create_variables(
   network: Callable[[types.Nest], Any], observation_spec: types.Nest
 ) -> None:

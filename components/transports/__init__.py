@@ -22,8 +22,9 @@ from repertory.components.transports.transport import (
   COMPILED,
   OFFLINE,
   SHARES,
+  AdderFactory,
   Transport,
-  TransportParts,
+  make_adder,
 )
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
   'ActorSnapshots',
   'ActorState',
   'ActorStates',
+  'AdderFactory',
   'Demonstrations',
   'InProcessTransport',
   'LearnerSide',
@@ -40,8 +42,8 @@ __all__ = [
   'ReverbTransport',
   'Snapshots',
   'Transport',
-  'TransportParts',
   'check_in_process',
   'check_offline',
+  'make_adder',
   'unlimited',
 ]

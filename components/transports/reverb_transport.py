@@ -20,7 +20,7 @@ class ReverbTransport(transport.Transport):
     self,
     connection: replay.Connection,
     experience: experience_lib.Experience,
-    parts: transport.TransportParts,
+    adder_factory: transport.AdderFactory,
     checkpoint_directory: str = '',
   ):
     """Initializes the transport without connecting.
@@ -30,7 +30,7 @@ class ReverbTransport(transport.Transport):
     """
     self._connection = connection
     self._experience = experience
-    self._parts = parts
+    self._adder_factory = adder_factory
     self._checkpoint_directory = checkpoint_directory
 
   @property
@@ -39,7 +39,10 @@ class ReverbTransport(transport.Transport):
     if experience is None:
       return None
     return ReverbTransport(
-      self._connection, experience, self._parts, self._checkpoint_directory
+      self._connection,
+      experience,
+      self._adder_factory,
+      self._checkpoint_directory,
     )
 
   def make_writer(self, **settings) -> replay.Writer:

@@ -15,7 +15,7 @@ from repertory.components.actions import (
 from repertory.components.transports import experience as experience_lib
 
 
-class GAILBuilder(reward_model_builder.ImitatingBuilder):
+class GAILBuilder(reward_model_builder.RewardModelBuilder):
   """GAIL: imitation learning by rewards of a discriminator.
 
   See https://arxiv.org/abs/1606.03476; with an agent with replay it is DAC,
@@ -23,6 +23,7 @@ class GAILBuilder(reward_model_builder.ImitatingBuilder):
   """
 
   name = 'gail'
+  imitates = True
   config_class = gail.GAILConfig
 
   def experience(
