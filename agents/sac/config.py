@@ -1,6 +1,7 @@
 """Config of SAC."""
 
 import dataclasses
+import functools
 from typing import Literal
 
 from repertory.agents.interface import agent_config, config_checks
@@ -130,14 +131,34 @@ class SACConfig(replay_config.TransitionReplayConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check(
-      self,
-      'num_target_critics',
-      (self.num_target_critics or 1) <= self.num_critics,
-      f'at most num_critics = {self.num_critics}',
+    check = functools.partial(config_checks.check, self)
+    most = f'at most num_critics = {self.num_critics}'
+    number = self.num_target_critics or 1
+    check('num_target_critics', number <= self.num_critics, most)
+    body, sizes = self.critic_layers
+    for name, kind, layers in (
+      ('hidden_sizes', self.body, self.hidden_sizes),
+      ('critic_hidden_sizes', body, sizes),
+    ):
+      has_layers = kind == 'mlp' or len(layers) > 0
+      check(name, has_layers, f"not empty for body '{kind}'")
+      is_equal = kind != 'simba' or len(set(layers)) == 1
+      check(name, is_equal, "equal sizes, one for each block, for body 'simba'")
+    check(
+      'dropout_rate',
+      not self.dropout_rate or body == 'normalized_mlp',
+      f"0 for critics of body '{body}': dropout is part of 'normalized_mlp'",
     )
-    self._check_layers()
-    self._check_quantiles()
+    dropped = self.num_dropped_quantiles
+    if self.num_quantiles is None:
+      check('num_dropped_quantiles', dropped == 0, '0 without num_quantiles')
+      return
+    most = f'less than num_quantiles = {self.num_quantiles}'
+    check('num_dropped_quantiles', dropped < self.num_quantiles, most)
+    uses_mean = self.critics_of_policy == 'mean'
+    check('critics_of_policy', uses_mean, "'mean' with quantiles")
+    uses_all = self.num_target_critics is None
+    check('num_target_critics', uses_all, 'None with quantiles')
 
   @property
   def critic_layers(self) -> tuple[str, tuple[int, ...]]:
@@ -168,54 +189,6 @@ class SACConfig(replay_config.TransitionReplayConfig):
       self.target_update_rate is not None,
       'a number for discrete actions',
     )
-
-  def _check_layers(self) -> None:
-    body, sizes = self.critic_layers
-    self._check_body('hidden_sizes', self.body, self.hidden_sizes)
-    self._check_body('critic_hidden_sizes', body, sizes)
-    config_checks.check(
-      self,
-      'dropout_rate',
-      not self.dropout_rate or body == 'normalized_mlp',
-      f"0 for critics of body '{body}': dropout is part of 'normalized_mlp'",
-    )
-
-  def _check_body(self, name: str, body: str, sizes: tuple[int, ...]) -> None:
-    config_checks.check(
-      self,
-      name,
-      body == 'mlp' or len(sizes) > 0,
-      f"not empty for body '{body}'",
-    )
-    config_checks.check(
-      self,
-      name,
-      body != 'simba' or len(set(sizes)) == 1,
-      "equal sizes, one for each block, for body 'simba'",
-    )
-
-  def _check_quantiles(self) -> None:
-    if self.num_quantiles is None:
-      config_checks.check(
-        self,
-        'num_dropped_quantiles',
-        self.num_dropped_quantiles == 0,
-        '0 without num_quantiles',
-      )
-      return
-    config_checks.check(
-      self,
-      'num_dropped_quantiles',
-      self.num_dropped_quantiles < self.num_quantiles,
-      f'less than num_quantiles = {self.num_quantiles}',
-    )
-    for name, value in (
-      ('critics_of_policy', 'mean'),
-      ('num_target_critics', None),
-    ):
-      config_checks.check(
-        self, name, getattr(self, name) == value, f'{value!r} with quantiles'
-      )
 
 
 PRESETS = {

@@ -45,9 +45,8 @@ class CosineAnnealing(LinearAnnealing):
 class DelayedUpdate(tf.Module):
   """Runs part of an update in every `period`-th call.
 
-  TD3 delays the policy in this way, so that it follows critics which have
-  settled: https://arxiv.org/abs/1802.09477, section 5.2. All variables that it
-  changes must exist before, optimizers' moments included: `ClippedAdam`'s do.
+  TD3 delays the policy in this way: https://arxiv.org/abs/1802.09477, section
+  5.2. All variables that it changes must exist before, as `ClippedAdam`'s do.
   """
 
   def __init__(
@@ -198,14 +197,8 @@ class RunningScale(tf.Module):
   ) -> tf.Tensor:
     """Updates the statistics with the returns of unrolls, and scales rewards.
 
-    Args:
-      rewards: Unscaled rewards, `[T, B]`.
-      discounts: With γ, `[T, B]`.
-      values: V(x_t), in the previous scale, `[T + 1, B]`.
-      mask: Bool `[T, B]`, true for valid steps.
-
-    Returns:
-      Rewards divided by the standard deviation, `[T, B]`.
+    Rewards, discounts with γ, and mask are `[T, B]`, values in the previous
+    scale `[T + 1, B]`.
     """
     values = self() * values
     _, returns = losses.generalized_advantages(

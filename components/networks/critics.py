@@ -29,12 +29,8 @@ class Critic(snt.Module):
   ):
     """Creates the layers; the first call creates their variables.
 
-    Args:
-      observation_spec: Nest of array specs, without a batch axis.
-      hidden_sizes: Sizes of the hidden layers.
-      num_outputs: N, outputs for each action.
-      image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
-      body: Kind of the hidden layers, one of `BODIES`.
+    The arguments are those of `make_critic`, with a nest of array specs of
+    observations, without a batch axis.
     """
     super().__init__(name=name)
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)

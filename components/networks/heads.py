@@ -179,13 +179,8 @@ def make_bounded_gaussian_network(
 ) -> snt.Module:
   """Creates a policy network that maps observations to parameters.
 
-  Args:
-    spec: Environment spec with bounded continuous actions.
-    hidden_sizes: Sizes of the hidden layers.
-    image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
-
   Raises:
-    ValueError: If observations or actions are unsupported.
+    ValueError: If actions are not bounded floats, or observations unsupported.
   """
   size = action_scaling.ActionScaling(spec.actions).size
   return torsos.make_sequential(

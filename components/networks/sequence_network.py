@@ -99,13 +99,13 @@ class SequenceNetwork(snt.Module):
     normalizer: normalization.ObservationNormalizer | None = None,
     name: str = 'sequence_network',
   ):
-    """Initializes the network.
+    """Takes the parts.
 
     Args:
       torso: Maps observations `[B, ...]` to features `[B, D]`.
       core: Core whose initial state is zeros; None for a feed-forward network.
       head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
-      normalizer: Normalizer of observations before the torso; None for none.
+      normalizer: Normalizer of observations; None for none.
     """
     super().__init__(name=name)
     self._torso = torso

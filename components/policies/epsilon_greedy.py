@@ -27,13 +27,8 @@ def epsilon_ladder(
   Returns:
     ε by environment id.
   """
-  if num_environments < 1:
-    raise ValueError(
-      f'num_environments must be at least 1, got {num_environments}.'
-    )
-  if num_environments == 1:
-    positions = [0.5]
-  else:
+  positions = [0.5]
+  if num_environments > 1:
     positions = [i / (num_environments - 1) for i in range(num_environments)]
   return [base ** (1 + exponent * position) for position in positions]
 

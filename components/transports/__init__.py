@@ -22,7 +22,6 @@ from repertory.components.transports.transport import (
   COMPILED,
   OFFLINE,
   SHARES,
-  AdderFactory,
   Transport,
   make_adder,
 )
@@ -34,7 +33,6 @@ __all__ = [
   'ActorSnapshots',
   'ActorState',
   'ActorStates',
-  'AdderFactory',
   'Demonstrations',
   'InProcessTransport',
   'LearnerSide',
