@@ -12,13 +12,7 @@ from repertory.components.distributions import bounded_gaussian
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
-  """Returns the arguments of an ε-greedy policy from an agent's config.
-
-  Args:
-    config: Config with `epsilon_base`, `epsilon_exponent`,
-      `epsilon_anneal_steps` and `evaluation_epsilon`.
-    acting: Conditions under which the policy acts.
-  """
+  """Returns the arguments of an ε-greedy policy from an `EpsilonConfig`."""
   num_environments = acting.num_environments
   actions = discrete_actions.DiscreteActions(acting.spec.actions)
   if acting.evaluation:

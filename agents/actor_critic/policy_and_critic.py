@@ -55,13 +55,9 @@ class PolicyAndCriticUpdate(interfaces.Update):
     actions: action_scaling.ActionScaling | discrete_actions.DiscreteActions,
     config: Any,
   ):
-    """Makes an optimizer of each online network.
+    """Makes an optimizer of each online network; the policy is exported.
 
-    Args:
-      online: Networks to improve; the policy is exported.
-      target: Target networks of the same architecture.
-      actions: Conversion of actions to those that critics take.
-      config: Config of an agent with prioritized replay.
+    `actions` converts the environment's actions to those that critics take.
     """
     super().__init__(online.policy)
     self._online = online
@@ -114,16 +110,9 @@ def update_critics(
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
   """Takes a gradient step of all critics on squared errors to shared targets.
 
-  Args:
-    critics: Online critics, with values `[B, N]`.
-    optimizer: Optimizer of the critics.
-    observation: Nest of `[B, ...]`.
-    action: Actions taken, scaled to [−1, 1], `[B, D]`.
-    targets: Bellman targets, `[B]`; no gradient flows into them.
-    weights: Importance weights, `[B]`.
-
-  Returns:
-    Metrics, and the mean absolute TD error of each item, `[B]`.
+  Actions taken are scaled to [−1, 1], `[B, D]`, Bellman targets, without
+  gradients, and importance weights `[B]`. Returns metrics, and the mean
+  absolute TD error of each item, `[B]`.
   """
   with tf.GradientTape() as tape:
     q = data_parallel.split_rows(critics)(observation, action)  # [B, N]
@@ -194,9 +183,8 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Takes a gradient step on the categorical TD loss.
 
-    Actions are `[B, D]`, in [−1, 1]; `action_t` are those of the target policy
-    in the next states, and `weights`, `[B]`, the importance weights. Returns
-    metrics, and each item's KL divergence from its targets, `[B]`.
+    `action_t` are actions of the target policy in the next states, `[B, D]`.
+    Returns metrics, and each item's KL divergence from its targets, `[B]`.
     """
     targets = losses.categorical_td_targets(
       r_t=data.reward,

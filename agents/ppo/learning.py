@@ -70,7 +70,7 @@ class PPOUpdate(steps_lib.MinibatchUpdate):
     config: ppo_config.PPOConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__(network, config)
+    super().__init__(network, config, scale_rewards=config.scale_rewards)
     self._network = network
     self._distribution = distribution
     self._additional_loss = additional_loss
