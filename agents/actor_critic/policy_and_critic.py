@@ -87,9 +87,7 @@ class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):
   def make_critic(self, spec: specs.EnvironmentSpec) -> Any:
     """Creates a critic; also called for the target critic."""
 
-  def make_update(
-    self, network: Any, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec) -> interfaces.Update:
     online = Networks(network, self.make_critic(spec))
     target = Networks(self.make_network(spec), self.make_critic(spec))
     if action_parts.are_continuous(spec.actions):
@@ -153,13 +151,7 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
   See https://arxiv.org/abs/1707.06887. Target networks are copies.
   """
 
-  def __init__(
-    self,
-    online: Networks,
-    target: Networks,
-    actions: action_scaling.ActionScaling,
-    config: Any,
-  ):
+  def __init__(self, online, target, actions, config):
     """Initializes the update; `config` also is a `CategoricalConfig`."""
     super().__init__(online, target, actions, config)
     self._support = tf.linspace(

@@ -5,7 +5,6 @@ import tensorflow as tf
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
 from repertory.components import interfaces, learners, losses, networks, types
-from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
 
 
@@ -16,13 +15,7 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
   scaled to [−1, 1]. The policy has parameters of a `BoundedGaussian`, `[B, P]`.
   """
 
-  def __init__(
-    self,
-    online: policy_and_critic.Networks,
-    target: policy_and_critic.Networks,
-    actions: action_scaling.ActionScaling,
-    config: crr_config.CRRConfig,
-  ):
+  def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
     self._distribution = bounded_gaussian.BoundedGaussian(actions.size)
     self._noise = learners.UpdateNoise()

@@ -39,7 +39,8 @@ def check_fields(config: Any) -> None:
     if len(some) > 1 or (value is None and _NONE in kinds):
       continue
     if some and typing.get_origin(some[0]) is typing.Literal:
-      one_of(*typing.get_args(some[0]))(config, name)
+      known = typing.get_args(some[0])
+      check(config, name, value in known, f'one of {list(known)}')
     # A linear search, because annotations need not be hashable.
     for known, is_of_kind, expected in _KINDS:
       if some == [known]:

@@ -29,13 +29,7 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
   each action, values or logits.
   """
 
-  def __init__(
-    self,
-    online: policy_and_critic.Networks,
-    target: policy_and_critic.Networks,
-    actions: action_scaling.ActionScaling | discrete_actions.DiscreteActions,
-    config: mpo_config.MPOConfig,
-  ):
+  def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
     if isinstance(actions, action_scaling.ActionScaling):
       kind = action_kinds.Gaussians(actions, config)

@@ -95,9 +95,7 @@ class TransitionReplayBuilder(builder.Builder):
     """Kind of the items."""
     return adders.Transitions(self.config.n_step, self.config.discount)
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     return describe(self.config, self.transitions, spec, num_environments)
 
 

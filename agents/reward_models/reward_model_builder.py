@@ -83,14 +83,10 @@ class RewardModelBuilder(builder.Builder):
   def make_network(self, spec: specs.EnvironmentSpec) -> Any:
     return self.wrapped.make_network(spec)
 
-  def make_policy(
-    self, network: Any, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting) -> interfaces.Policy:
     return self.wrapped.make_policy(network, acting)
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     experience = self.wrapped.experience(spec, num_environments)
     items = experience.items
     if isinstance(items, adders.Transitions) and items.n_step > 1:
@@ -112,9 +108,7 @@ class RewardModelBuilder(builder.Builder):
       )
     return experience
 
-  def make_update(
-    self, network: Any, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec) -> interfaces.Update:
     update = self.wrapped.make_update(network, spec)
     observes_previous = self.observes_previous_action_and_reward
     if observes_previous:

@@ -25,13 +25,7 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
   to [−1, 1], as the policy has them, `[B, D]`, and have values `[B, N]`.
   """
 
-  def __init__(
-    self,
-    online: policy_and_critic.Networks,
-    target: policy_and_critic.Networks,
-    actions: action_scaling.ActionScaling,
-    config: td3_config.TD3Config,
-  ):
+  def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
     self._noise = learners.UpdateNoise()
     self._update_target = learners.SoftUpdate(

@@ -13,7 +13,6 @@ from repertory.components import (
   specs,
   types,
 )
-from repertory.components.networks import SequenceNetwork
 from repertory.components.transports import experience as experience_lib
 
 
@@ -35,9 +34,7 @@ class UnrollQueueBuilder(builder.Builder):
     shows = self.config.previous_action_and_reward
     self.observes_previous_action_and_reward = shows
 
-  def make_policy(
-    self, network: SequenceNetwork, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting) -> interfaces.Policy:
     return policies.StochasticPolicy(
       network,
       distributions.make_distribution(acting.spec.actions),
@@ -52,9 +49,7 @@ class UnrollQueueBuilder(builder.Builder):
       distributions.make_distribution(spec.actions), network.state_spec()
     )
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     unrolls = adders.Sequences(
       length=self.config.unroll_length + 1,
       across_episodes=self.across_episodes,

@@ -5,6 +5,7 @@ Their state is variables of the update, so a resumed run continues it.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
@@ -213,14 +214,13 @@ class RunningScale(tf.Module):
     return rewards / self()
 
 
+_Variables: TypeAlias = Sequence[tf.Variable | tf.Module]
+
+
 class _Target(tf.Module):
   """Target variables, made equal to online ones at construction."""
 
-  def __init__(
-    self,
-    source: Sequence[tf.Variable | tf.Module],
-    target: Sequence[tf.Variable | tf.Module],
-  ):
+  def __init__(self, source: _Variables, target: _Variables):
     super().__init__()
     self._source, self._target = (
       [
@@ -244,12 +244,7 @@ class PeriodicCopy(_Target):
   at construction.
   """
 
-  def __init__(
-    self,
-    source: Sequence[tf.Variable | tf.Module],
-    target: Sequence[tf.Variable | tf.Module],
-    period: int,
-  ):
+  def __init__(self, source: _Variables, target: _Variables, period: int):
     """Makes the first copy.
 
     Args:
@@ -279,12 +274,7 @@ class SoftUpdate(_Target):
   algorithm 1. They are made equal at construction.
   """
 
-  def __init__(
-    self,
-    source: Sequence[tf.Variable | tf.Module],
-    target: Sequence[tf.Variable | tf.Module],
-    rate: float,
-  ):
+  def __init__(self, source: _Variables, target: _Variables, rate: float):
     """Makes the variables equal; for arguments see `PeriodicCopy`."""
     super().__init__(source, target)
     if not 0 < rate <= 1:

@@ -77,9 +77,7 @@ class CategoricalPolicy(_ActorCriticPolicy):
     )
     self._to_action = actions.to_action
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     logits = self._network(observation)  # [B, A]
     counters = state['random']
     if self._num_random_steps:
@@ -136,9 +134,7 @@ class ContinuousPolicy(_ActorCriticPolicy):
     self._choose = choose
     self._scaling = scaling
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     parameters = self._network(observation)  # [B, P]
     size, counters = self._scaling.size, state['random']
     if self._evaluation:

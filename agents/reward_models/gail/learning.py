@@ -26,9 +26,7 @@ class GAILBuilder(reward_model_builder.RewardModelBuilder):
   imitates = True
   config_class = gail.GAILConfig
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     ActionEncoder(spec.actions)  # Checks the actions.
     return super().experience(spec, num_environments)
 
