@@ -163,10 +163,12 @@ class Temperature(tf.Module):
 
 
 class Values:
-  """Scalar values of N critics, with their minimum as target.
+  """Values of N critics, scalars or the means of K quantiles of each (TQC).
 
-  Outputs of all critics are concatenated; those of discrete actions have a
-  further axis, `[B, A, N]`. Noise chooses random critics.
+  Targets are the minimum of scalars, of random critics if they are fewer; or
+  quantiles without the largest: https://arxiv.org/abs/2005.04269. Outputs of
+  all critics are concatenated; scalars of discrete actions have a further axis,
+  `[B, A, N]`.
   """
 
   def __init__(self, config: sac_config.SACConfig, noise: learners.UpdateNoise):
@@ -174,29 +176,48 @@ class Values:
     self._noise = noise
 
   def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns next-state values for targets, `[B, 1]`, from `[B, N]`."""
+    """Returns next-state values for targets, `[B, M]`, from `[B, N K]`."""
+    if self._config.num_quantiles is not None:
+      dropped = self._config.num_dropped_quantiles
+      return losses.truncated_quantiles(self._split(outputs), dropped)
     return tf.reduce_min(self._drawn(outputs), axis=-1, keepdims=True)
 
   def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns values for the policy loss, `[B]`, from outputs `[B, N]`."""
+    """Returns values for the policy loss, `[B]`, from outputs `[B, N K]`."""
     if self._config.critics_of_policy == 'mean':
       return tf.reduce_mean(outputs, axis=-1)
     return tf.reduce_min(outputs, axis=-1)
 
   def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the value of each critic, `[B, N]`, from outputs `[B, N]`."""
-    return outputs
+    """Returns the value of each critic, `[B, N]`, from outputs `[B, N K]`."""
+    if self._config.num_quantiles is None:
+      return outputs
+    return tf.reduce_mean(self._split(outputs), axis=-1)
 
   def errors(
     self, outputs: tf.Tensor, targets: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns losses, summed over critics, and mean absolute errors, `[B]`.
 
-    Outputs are `[B, N]`, targets `[B, 1]`.
+    Outputs are `[B, N K]`, targets `[B, M]`.
     """
-    errors = targets - outputs  # [B, N]
-    losses_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)
-    return losses_per_item, tf.reduce_mean(tf.abs(errors), axis=-1)
+    if self._config.num_quantiles is None:
+      errors = targets - outputs  # [B, N]
+      losses_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)
+      return losses_per_item, tf.reduce_mean(tf.abs(errors), axis=-1)
+    taus = losses.quantile_midpoints(self._config.num_quantiles)[None]  # [1, K]
+    critic_losses = [
+      losses.quantile_huber(quantiles, taus, targets, threshold=1.0)
+      for quantiles in tf.unstack(self._split(outputs), axis=1)
+    ]  # N times [B]
+    mean = tf.reduce_mean(targets, axis=-1, keepdims=True)  # [B, 1]
+    errors = mean - self.of_each(outputs)  # [B, N]
+    return tf.add_n(critic_losses), tf.reduce_mean(tf.abs(errors), axis=-1)
+
+  def _split(self, outputs: tf.Tensor) -> tf.Tensor:
+    config = self._config
+    shape = [-1, config.num_critics, config.num_critic_outputs]
+    return tf.reshape(outputs, shape)  # [B, N, K]
 
   def _drawn(self, q: tf.Tensor) -> tf.Tensor:
     """Returns values `[B, M]` of random critics, from `[B, N]` of all."""
@@ -205,45 +226,6 @@ class Values:
       return q
     keys = tf.random.stateless_uniform([q.shape[-1]], self._noise.seed())
     return tf.gather(q, tf.argsort(keys)[:number], axis=-1)
-
-
-class Quantiles:
-  """Truncated quantile critics (TQC): K quantiles of each of N critics.
-
-  Values are means over quantiles, and the largest quantiles of targets are
-  dropped: https://arxiv.org/abs/2005.04269. Methods are those of `Values`.
-  """
-
-  def __init__(self, config: sac_config.SACConfig):
-    self._num_critics = config.num_critics
-    self._num_quantiles = config.num_critic_outputs
-    self._num_dropped = config.num_dropped_quantiles
-
-  def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns next-state quantiles for targets, `[B, M]`, from `[B, N K]`."""
-    return losses.truncated_quantiles(self._split(outputs), self._num_dropped)
-
-  def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_mean(outputs, axis=-1)
-
-  def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_mean(self._split(outputs), axis=-1)
-
-  def errors(
-    self, outputs: tf.Tensor, targets: tf.Tensor
-  ) -> tuple[tf.Tensor, tf.Tensor]:
-    taus = losses.quantile_midpoints(self._num_quantiles)[None]  # [1, K]
-    quantiles = self._split(outputs)  # [B, N, K]
-    critic_losses = [
-      losses.quantile_huber(of_one, taus, targets, threshold=1.0)
-      for of_one in tf.unstack(quantiles, axis=1)
-    ]  # N times [B]
-    mean = tf.reduce_mean(targets, axis=-1, keepdims=True)  # [B, 1]
-    differences = mean - self.of_each(outputs)  # [B, N]
-    return tf.add_n(critic_losses), tf.reduce_mean(tf.abs(differences), axis=-1)
-
-  def _split(self, outputs: tf.Tensor) -> tf.Tensor:
-    return tf.reshape(outputs, [-1, self._num_critics, self._num_quantiles])
 
 
 class Sampled(NamedTuple):
@@ -307,9 +289,7 @@ class SACUpdate(interfaces.Update):
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
-    self._values: Values | Quantiles = Values(config, self._noise)
-    if config.num_quantiles is not None:
-      self._values = Quantiles(config)
+    self._values = Values(config, self._noise)
     self._update_target = None
     if target_critics is not None and config.target_update_rate is not None:
       self._update_target = learners.SoftUpdate(
