@@ -46,22 +46,18 @@ class QTOptBuilder(experience_replay.TransitionReplayBuilder):
     )
 
   def make_update(self, network, spec):
-    update = QTOptUpdate(
-      self.make_network(spec),
-      network,
-      self.make_network(spec),
-      action_scaling.ActionScaling(spec.actions),
-      self.config,
+    online = self.make_network(spec)
+    scaling = action_scaling.ActionScaling(spec.actions)
+    targets = QTOptBellmanUpdater(
+      network, self.make_network(spec), scaling, self.config
     )
+    update = QTOptUpdate(online, targets, scaling, self.config)
     return experience_replay.in_series(update, self.config)
 
   def make_bellman_updater(self, spec):
-    return QTOptBellmanUpdater(
-      self.make_network(spec),
-      self.make_network(spec),
-      action_scaling.ActionScaling(spec.actions),
-      self.config,
-    )
+    average, lagged = self.make_network(spec), self.make_network(spec)
+    scaling = action_scaling.ActionScaling(spec.actions)
+    return QTOptBellmanUpdater(average, lagged, scaling, self.config)
 
   def experience(self, spec, num_environments):
     config = self.config
@@ -120,31 +116,29 @@ class QTOptUpdate(interfaces.Update):
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
   [−1, 1]. Batches are transitions, whose targets are computed here, or
-  `types.SampleWithTargets` of `QTOptBellmanUpdater`. `average` is θ̄_1, the
-  moving average of the Q-function, which also acts; `lagged` is θ̄_2, its copy.
+  `types.SampleWithTargets` of `QTOptBellmanUpdater`.
   """
 
   def __init__(
     self,
     network: networks.Critic,
-    average: networks.Critic,
-    lagged: networks.Critic,
+    targets: 'QTOptBellmanUpdater',
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
     super().__init__()
     self._network = network
-    self._targets = QTOptBellmanUpdater(average, lagged, scaling, config)
+    self._targets = targets
     self._scaling = scaling
     self._config = config
     self._optimizer = learners.ClippedAdam.from_config(network, config)
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
     self._update_average = learners.SoftUpdate(
-      network.variables, average.variables, config.target_update_rate
+      network.variables, targets.average.variables, config.target_update_rate
     )
     self._update_lagged = learners.PeriodicCopy(
-      average.variables, lagged.variables, config.target_lag
+      targets.average.variables, targets.lagged.variables, config.target_lag
     )
 
   @property
@@ -199,7 +193,7 @@ class QTOptBellmanUpdater(interfaces.BellmanUpdater):
   `(observation, action)`.
 
   Attributes:
-    average: θ̄_1, which is maximized over actions.
+    average: θ̄_1, moving average of the Q-function, which also acts.
     lagged: θ̄_2, lagged copy of the average.
   """
 

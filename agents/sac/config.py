@@ -8,13 +8,6 @@ from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
 from repertory.components.config import settings
 
-# Settings without support for discrete actions, and their disabled values.
-_WITHOUT = {
-  'dropout_rate': 0.0,
-  'num_quantiles': None,
-  'conservative_weight': None,
-}
-
 
 @dataclasses.dataclass(frozen=True)
 class SACConfig(replay_config.TransitionReplayConfig):
@@ -175,20 +168,17 @@ class SACConfig(replay_config.TransitionReplayConfig):
     return self.num_quantiles or 1
 
   def check_discrete(self) -> None:
-    """Checks the settings for discrete actions.
-
-    Raises:
-      SettingError: If a setting supports only continuous actions.
-    """
-    for name, value in _WITHOUT.items():
-      holds = getattr(self, name) == value
-      config_checks.check(self, name, holds, f'{value!r} for discrete actions')
-    config_checks.check(
-      self,
-      'target_update_rate',
-      self.target_update_rate is not None,
-      'a number for discrete actions',
+    """Raises SettingError if a setting supports only continuous actions."""
+    check, when = (
+      functools.partial(config_checks.check, self),
+      'discrete actions',
     )
+    check('dropout_rate', not self.dropout_rate, f'0.0 for {when}')
+    check('num_quantiles', self.num_quantiles is None, f'None for {when}')
+    has_weight = self.conservative_weight is not None
+    check('conservative_weight', not has_weight, f'None for {when}')
+    has_rate = self.target_update_rate is not None
+    check('target_update_rate', has_rate, f'a number for {when}')
 
 
 PRESETS = {
