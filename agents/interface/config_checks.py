@@ -156,7 +156,9 @@ Sizes: TypeAlias = Annotated[
     'a tuple of integers of at least 1',
   ),
 ]
-NonEmptySizes: TypeAlias = Annotated[Sizes, where(len, 'at least one number')]
+NonEmptySizes: TypeAlias = Annotated[
+  Sizes, where(lambda x: len(x) > 0, 'at least one number')
+]
 Body: TypeAlias = Annotated[str, one_of(*choices.BODIES)]
 Core: TypeAlias = Annotated[str, one_of(*choices.CORES)]
 ImageTorso: TypeAlias = Annotated[str, one_of(*choices.IMAGE_TORSOS)]
