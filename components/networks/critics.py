@@ -70,9 +70,9 @@ class CriticEnsemble(snt.Module):
   https://arxiv.org/abs/1802.09477, section 4.2.
   """
 
-  def __init__(self, critics: Sequence[Critic], name: str = 'critic_ensemble'):
+  def __init__(self, critics: Sequence[Critic]):
     """Takes modules with K outputs each."""
-    super().__init__(name=name)
+    super().__init__(name='critic_ensemble')
     self._critics = list(critics)
 
   @property

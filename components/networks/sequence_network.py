@@ -97,7 +97,6 @@ class SequenceNetwork(snt.Module):
     core: Core | None,
     head: Callable[[tf.Tensor], types.Nest],
     normalizer: normalization.ObservationNormalizer | None = None,
-    name: str = 'sequence_network',
   ):
     """Takes the parts.
 
@@ -107,7 +106,7 @@ class SequenceNetwork(snt.Module):
       head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
       normalizer: Normalizer of observations; None for none.
     """
-    super().__init__(name=name)
+    super().__init__(name='sequence_network')
     self._torso = torso
     self._core = core
     self._head = head
