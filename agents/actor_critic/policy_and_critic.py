@@ -148,11 +148,11 @@ class CategoricalCriticBuilder(PolicyAndCriticBuilder):
 class CategoricalCriticUpdate(PolicyAndCriticUpdate):
   """Base of updates with a categorical critic (C51), of logits `[B, N]`.
 
-  See https://arxiv.org/abs/1707.06887. Target networks are copies.
+  See https://arxiv.org/abs/1707.06887. Target networks are copies, and the
+  config is also an `agent_config.CategoricalConfig`.
   """
 
   def __init__(self, online, target, actions, config):
-    """Initializes the update; `config` also is a `CategoricalConfig`."""
     super().__init__(online, target, actions, config)
     self._support = tf.linspace(
       float(config.vmin), float(config.vmax), config.num_atoms
