@@ -37,7 +37,7 @@ def make_continuous_policy(
   choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
   acting: builder.Acting,
   num_random_steps: int = 0,
-) -> policies.ContinuousPolicy:
+) -> 'policies.ContinuousPolicy':
   """Creates a policy from network outputs and Gaussian noise.
 
   Args:
@@ -61,7 +61,7 @@ def make_deterministic_policy(
   sigma: float,
   acting: builder.Acting,
   num_random_steps: int = 0,
-) -> policies.ContinuousPolicy:
+) -> 'policies.ContinuousPolicy':
   """Creates a policy of actions in [−1, 1], `[B, D]`, with noise of scale σ."""
 
   def choose(action: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
@@ -72,7 +72,7 @@ def make_deterministic_policy(
 
 def make_bounded_gaussian_policy(
   network: Callable[[Any], tf.Tensor], acting: builder.Acting
-) -> policies.ContinuousPolicy:
+) -> 'policies.ContinuousPolicy':
   """Creates a policy that samples from `BoundedGaussian` distributions."""
   size = action_scaling.ActionScaling(acting.spec.actions).size
   distribution = bounded_gaussian.BoundedGaussian(size)
@@ -83,7 +83,7 @@ def make_categorical_policy(
   network: Callable[[Any], tf.Tensor],
   acting: builder.Acting,
   num_random_steps: int = 0,
-) -> policies.CategoricalPolicy:
+) -> 'policies.CategoricalPolicy':
   """Creates a policy from logits `[B, A]`; see `make_continuous_policy`.
 
   Raises:
