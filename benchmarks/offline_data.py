@@ -73,7 +73,7 @@ def _read(
     data = offline.open_data(directory)
     data.check(spec)
     transport = transports.OfflineTransport(
-      described, transports.TransportParts(), data.lengths, seed=0
+      described, transports.make_adder, data.lengths, seed=0
     )
     transport.fill(data.read(spec))
     return transport

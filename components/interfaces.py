@@ -203,12 +203,8 @@ class Update(tf.Module, abc.ABC):
 def call_update(update: Update, sample: types.Sample) -> UpdateResult:
   """Calls an update and checks its result and the variables it created.
 
-  In a compiled program, the checks are made while it is traced.
-
-  Args:
-    update: The update. It may create untrained variables, such as the moments
-      of Sonnet's optimizers.
-    sample: A batch of replay items `[B]`.
+  In a compiled program, the checks are made while it is traced. The update may
+  create untrained variables, such as the moments of Sonnet's optimizers.
 
   Raises:
     ValueError: If it created trainable or exported variables, if a metric is
@@ -254,15 +250,9 @@ def call_update(update: Update, sample: types.Sample) -> UpdateResult:
 
 
 def refuse_late(variables: Sequence[tf.Variable], when: str) -> None:
-  """Raises an error if variables were created too late to be trained.
+  """Raises a ValueError that names variables created too late to be trained.
 
-  Args:
-    variables: Variables that did not exist when the network or the update was
-      made.
-    when: The call that created them, such as 'the first call of DQNUpdate'.
-
-  Raises:
-    ValueError: With the names of the variables, if there are any.
+  `when` is the call that created them: 'the first call of DQNUpdate'.
   """
   if not variables:
     return

@@ -30,22 +30,18 @@ def make_network(
     shared_sizes: Sizes of the shared layers before the core.
     hidden_sizes: Sizes of the layers of policy and value after the core.
     normalize_observations: Whether to normalize observations.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
   """
   distribution = distributions.make_distribution(spec.actions)
+  normalizer = None
+  if normalize_observations:
+    normalizer = networks.ObservationNormalizer(spec.observations)
   network = networks.SequenceNetwork(
     networks.ObservationTorso(
       spec.observations, shared_sizes, config.image_torso
     ),
     networks.make_core(config.core, config.core_size),
     networks.ActorCriticHead(distribution.num_parameters, hidden_sizes),
-    normalizer=(
-      networks.ObservationNormalizer(spec.observations)
-      if normalize_observations
-      else None
-    ),
+    normalizer,
   )
   network.create_variables(spec.observations)
   return network
@@ -59,15 +55,9 @@ def estimate_advantages(
 ) -> tuple[losses.Advantages, dict[str, tf.Tensor]]:
   """Estimates advantages and value targets, from scaled and clipped rewards.
 
-  Args:
-    data: Unrolls, `[T, B, ...]`.
-    values: V(x_t), `[T + 1, B]`.
-    config: Config with `discount`, `lambda_` and `max_abs_reward`.
-    return_scale: Running scale that is updated with these returns and divides
-      rewards before clipping; None for no scaling.
-
-  Returns:
-    Advantages and targets, `[T, B]`, and metrics.
+  Unrolls are `[T, B, ...]`, values `[T + 1, B]`. A running scale, if not None,
+  is updated with these returns and divides rewards before clipping. Returns
+  advantages and targets, `[T, B]`, and metrics.
   """
   mask, discounts = data.mask, config.discount * data.discount  # [T, B]
   rewards, scale_metrics = data.reward, {}

@@ -1,4 +1,28 @@
-"""Custom additional losses, such as for auxiliary heads."""
+"""Additional losses, such as to train an auxiliary head.
+
+A builder whose `takes_additional_loss` is true may have a method
+
+    def additional_loss(self, network, sample): ...
+
+whose loss is added to the agent's. It works in every topology. It is called
+inside the gradient tape of each gradient step and traced with the update,
+without AutoGraph. To distribute a network over several learner devices, call it
+through `data_parallel.split_rows`.
+
+`network` is the network of `make_network`; SAC passes a
+`policy_and_critic.Networks` of policy and critics, and minimizes the loss with
+each of its two optimizers.
+
+`sample` is the batch. DQN and SAC pass `types.Transition` `[B, ...]`. IMPALA
+and PPO pass time-major `types.Sequence`: observations `[T + 1, B, ...]`,
+actions, rewards and `mask` `[T, B]`. Steps whose mask is false are padding: use
+`losses.masked_mean`. PPO passes a minibatch, whose `version`, `keys`,
+`probabilities` and `table_sizes` are empty; T = 1 if the network is
+feed-forward.
+
+It returns the weighted loss, a scalar, which is logged as `additional_loss`;
+and further metrics, scalars by name. PPO logs means over its gradient steps.
+"""
 
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
@@ -13,56 +37,13 @@ AdditionalLoss: TypeAlias = Callable[
 ]
 
 
-class TakesAdditionalLoss:
-  """Mixin of builders whose update supports an additional loss.
-
-  Override `additional_loss` to train an auxiliary head or to regularize a
-  network. It works in every topology.
-  """
-
-  def additional_loss(
-    self, network: Any, sample: types.Sample
-  ) -> tuple[tf.Tensor, Mapping[str, tf.Tensor]]:
-    """Computes a loss that is added to the agent's loss.
-
-    It is called inside the gradient tape of each gradient step and traced with
-    the update, without AutoGraph. To distribute a network over several learner
-    devices, call it through `data_parallel.split_rows`.
-
-    Args:
-      network: The network of `make_network`; SAC passes a
-        `policy_and_critic.Networks` of policy and critics, and minimizes the
-        loss with each of its two optimizers.
-      sample: The batch. DQN and SAC pass `types.Transition` `[B, ...]`. IMPALA
-        and PPO pass time-major `types.Sequence`: observations
-        `[T + 1, B, ...]`, actions, rewards and `mask` `[T, B]`. Steps whose
-        mask is false are padding: use `losses.masked_mean`. PPO passes a
-        minibatch, whose `version`, `keys`, `probabilities` and `table_sizes`
-        are empty; T = 1 if the network is feed-forward.
-
-    Returns:
-      The weighted loss, a scalar, which is logged as `additional_loss`; and
-      further metrics, scalars by name. PPO logs means over its gradient steps.
-    """
-    raise NotImplementedError
-
-  @property
-  def given_loss(self) -> AdditionalLoss | None:
-    """The method `additional_loss` if a subclass overrides it, else None."""
-    default = TakesAdditionalLoss.additional_loss
-    if type(self).additional_loss is default:
-      return None
-    return self.additional_loss
-
-
 def check(builder: Any) -> None:
   """Raises a ValueError for an additional loss that the update would ignore."""
   builder = getattr(builder, 'wrapped', builder)
   kind = type(builder)
-  if isinstance(builder, TakesAdditionalLoss):
+  if kind.takes_additional_loss or kind.additional_loss is None:
     return
-  is_ours = kind.make_update.__module__.startswith('repertory.agents.')
-  if is_ours and hasattr(kind, 'additional_loss'):
+  if kind.make_update.__module__.startswith('repertory.agents.'):
     raise ValueError(
       f'{kind.__name__} must not have additional_loss, got one: its update '
       'ignores it. DQN, IMPALA, PPO and SAC support it; for other agents, '

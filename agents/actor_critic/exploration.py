@@ -11,13 +11,7 @@ from repertory.components.actions import discrete_actions
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
-  """Returns the arguments of an ε-greedy policy from an agent's config.
-
-  Args:
-    config: Config with `epsilon_base`, `epsilon_exponent`,
-      `epsilon_anneal_steps` and `evaluation_epsilon`.
-    acting: Conditions under which the policy acts.
-  """
+  """Returns the arguments of an ε-greedy policy from an `EpsilonConfig`."""
   num_environments = acting.num_environments
   discrete = discrete_actions.DiscreteActions(acting.spec.actions)
   if acting.evaluation:
@@ -35,54 +29,6 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     'steps_done': acting.steps_done,
     'to_action': discrete.to_action,
   }
-
-
-def make_deterministic_policy(
-  network: Callable[[Any], tf.Tensor],
-  sigma: float,
-  acting: builder.Acting,
-  num_random_steps: int = 0,
-) -> 'policies.ContinuousPolicy':
-  """Creates a deterministic policy with Gaussian exploration noise.
-
-  Args:
-    network: Maps observations `[B, ...]` to actions in [−1, 1], `[B, D]`.
-    sigma: Standard deviation of the noise, which is disabled in evaluation.
-    acting: See `make_continuous_policy`.
-    num_random_steps: See `make_continuous_policy`.
-  """
-  return make_continuous_policy(
-    network,
-    lambda action, noise: tf.clip_by_value(action + sigma * noise, -1.0, 1.0),
-    acting,
-    num_random_steps,
-  )
-
-
-def make_categorical_policy(
-  network: Callable[[Any], tf.Tensor],
-  acting: builder.Acting,
-  num_random_steps: int = 0,
-) -> 'policies.CategoricalPolicy':
-  """Creates a categorical policy over discrete actions.
-
-  Args:
-    network: Maps observations `[B, ...]` to logits `[B, A]`.
-    acting: Conditions under which the policy acts; evaluation takes the most
-      probable action.
-    num_random_steps: Initial uniformly random steps, over all environments.
-
-  Raises:
-    ValueError: If not all actions are bounded integers.
-  """
-  return policies.CategoricalPolicy(
-    network,
-    discrete_actions.DiscreteActions(acting.spec.actions),
-    acting.seed,
-    num_random_steps=-(-num_random_steps // acting.num_environments),
-    steps_done=acting.steps_done,
-    evaluation=acting.evaluation,
-  )
 
 
 def make_continuous_policy(
@@ -103,15 +49,24 @@ def make_continuous_policy(
   Raises:
     ValueError: If not all actions are bounded floats.
   """
+  scaling = actions.action_scaling.ActionScaling(acting.spec.actions)
   return policies.ContinuousPolicy(
-    network,
-    choose,
-    actions.action_scaling.ActionScaling(acting.spec.actions),
-    acting.seed,
-    num_random_steps=-(-num_random_steps // acting.num_environments),
-    steps_done=acting.steps_done,
-    evaluation=acting.evaluation,
+    network, choose, scaling, acting.seed, **_settings(acting, num_random_steps)
   )
+
+
+def make_deterministic_policy(
+  network: Callable[[Any], tf.Tensor],
+  sigma: float,
+  acting: builder.Acting,
+  num_random_steps: int = 0,
+) -> 'policies.ContinuousPolicy':
+  """Creates a policy of actions in [−1, 1], `[B, D]`, with noise of scale σ."""
+
+  def choose(action: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
+    return tf.clip_by_value(action + sigma * noise, -1.0, 1.0)
+
+  return make_continuous_policy(network, choose, acting, num_random_steps)
 
 
 def make_bounded_gaussian_policy(
@@ -121,3 +76,27 @@ def make_bounded_gaussian_policy(
   size = actions.action_scaling.ActionScaling(acting.spec.actions).size
   distribution = distributions.bounded_gaussian.BoundedGaussian(size)
   return make_continuous_policy(network, distribution.sample, acting)
+
+
+def make_categorical_policy(
+  network: Callable[[Any], tf.Tensor],
+  acting: builder.Acting,
+  num_random_steps: int = 0,
+) -> 'policies.CategoricalPolicy':
+  """Creates a policy from logits `[B, A]`; see `make_continuous_policy`.
+
+  Raises:
+    ValueError: If not all actions are bounded integers.
+  """
+  discrete = discrete_actions.DiscreteActions(acting.spec.actions)
+  return policies.CategoricalPolicy(
+    network, discrete, acting.seed, **_settings(acting, num_random_steps)
+  )
+
+
+def _settings(acting: builder.Acting, num_random_steps: int) -> dict[str, Any]:
+  return {
+    'num_random_steps': -(-num_random_steps // acting.num_environments),
+    'steps_done': acting.steps_done,
+    'evaluation': acting.evaluation,
+  }

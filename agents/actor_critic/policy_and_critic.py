@@ -6,6 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import sonnet as snt
 import tensorflow as tf
 
+from repertory.agents.interface import agent_config
 from repertory.agents.replay import experience_replay
 from repertory.components import (
   interfaces,
@@ -41,7 +42,11 @@ class Networks(NamedTuple):
 
 
 class PolicyAndCriticUpdate(interfaces.Update):
-  """Base of updates of a policy and a critic, both with a target network."""
+  """Base of updates of a policy and a critic, both with a target network.
+
+  `_policy`, `_critic`, `_target_policy` and `_target_critic` call the networks,
+  with rows split over devices.
+  """
 
   def __init__(
     self,
@@ -50,17 +55,17 @@ class PolicyAndCriticUpdate(interfaces.Update):
     actions: action_scaling.ActionScaling | discrete_actions.DiscreteActions,
     config: Any,
   ):
-    """Makes an optimizer of each online network.
+    """Makes an optimizer of each online network; the policy is exported.
 
-    Args:
-      online: Networks to improve; the policy is exported.
-      target: Target networks of the same architecture.
-      actions: Conversion of actions to those that critics take.
-      config: Config of an agent with prioritized replay.
+    `actions` converts the environment's actions to those that critics take.
     """
     super().__init__(online.policy)
     self._online = online
     self._target = target
+    self._policy, self._critic = map(data_parallel.split_rows, online)
+    self._target_policy, self._target_critic = map(
+      data_parallel.split_rows, target
+    )
     self._actions: Any = actions
     self._config = config
     self._policy_optimizer, self._critic_optimizer = (
@@ -82,9 +87,7 @@ class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):
   def make_critic(self, spec: specs.EnvironmentSpec) -> Any:
     """Creates a critic; also called for the target critic."""
 
-  def make_update(
-    self, network: Any, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec) -> interfaces.Update:
     online = Networks(network, self.make_critic(spec))
     target = Networks(self.make_network(spec), self.make_critic(spec))
     if action_parts.are_continuous(spec.actions):
@@ -93,31 +96,6 @@ class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):
       actions = discrete_actions.DiscreteActions(spec.actions)
     update = self.update_class(online, target, actions, self.config)
     return experience_replay.in_series(update, self.config)
-
-
-def make_critic(
-  spec: specs.EnvironmentSpec, config: Any, num_outputs: int
-) -> networks.Critic:
-  """Creates a critic of actions in [−1, 1], with outputs `[B, num_outputs]`.
-
-  Args:
-    spec: Environment spec with bounded continuous actions.
-    config: Config with `hidden_sizes`, of a `LayerNormMLP`, and `image_torso`.
-    num_outputs: Outputs for each action, such as logits of atoms.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
-  """
-  critic = networks.Critic(
-    spec.observations,
-    config.hidden_sizes,
-    num_outputs,
-    config.image_torso,
-    body='layer_norm_mlp',
-  )
-  size = action_scaling.ActionScaling(spec.actions).size
-  networks.create_critic_variables(critic, spec.observations, size)
-  return critic
 
 
 def update_critics(
@@ -130,16 +108,9 @@ def update_critics(
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
   """Takes a gradient step of all critics on squared errors to shared targets.
 
-  Args:
-    critics: Online critics, with values `[B, N]`.
-    optimizer: Optimizer of the critics.
-    observation: Nest of `[B, ...]`.
-    action: Actions taken, scaled to [−1, 1], `[B, D]`.
-    targets: Bellman targets, `[B]`; no gradient flows into them.
-    weights: Importance weights, `[B]`.
-
-  Returns:
-    Metrics, and the mean absolute TD error of each item, `[B]`.
+  Actions taken are scaled to [−1, 1], `[B, D]`, Bellman targets, without
+  gradients, and importance weights `[B]`. Returns metrics, and the mean
+  absolute TD error of each item, `[B]`.
   """
   with tf.GradientTape() as tape:
     q = data_parallel.split_rows(critics)(observation, action)  # [B, N]
@@ -159,28 +130,29 @@ def update_critics(
 class CategoricalCriticBuilder(PolicyAndCriticBuilder):
   """Builder of an agent with a categorical critic."""
 
-  @property
-  def return_bounds(self):
-    return self.config.vmin, self.config.vmax
+  def __init__(self, config: agent_config.AgentConfig | None = None):
+    super().__init__(config)
+    self.return_bounds = self.config.vmin, self.config.vmax
 
   def make_critic(self, spec: specs.EnvironmentSpec) -> networks.Critic:
-    return make_critic(spec, self.config, self.config.num_atoms)
+    config = self.config
+    return networks.make_critic(
+      spec,
+      config.hidden_sizes,
+      config.num_atoms,
+      config.image_torso,
+      'layer_norm_mlp',
+    )
 
 
 class CategoricalCriticUpdate(PolicyAndCriticUpdate):
   """Base of updates with a categorical critic (C51), of logits `[B, N]`.
 
-  See https://arxiv.org/abs/1707.06887. Target networks are copies.
+  See https://arxiv.org/abs/1707.06887. Target networks are copies, and the
+  config is also an `agent_config.CategoricalConfig`.
   """
 
-  def __init__(
-    self,
-    online: Networks,
-    target: Networks,
-    actions: action_scaling.ActionScaling,
-    config: Any,
-  ):
-    """Initializes the update; `config` also is a `CategoricalConfig`."""
+  def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
     self._support = tf.linspace(
       float(config.vmin), float(config.vmax), config.num_atoms
@@ -191,7 +163,7 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
 
   def _values(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
     """Returns the online values of actions `[..., D]` in [−1, 1], `[...]`."""
-    logits = data_parallel.split_rows(self._online.critic)(observation, action)
+    logits = self._critic(observation, action)
     return losses.categorical_mean(logits, self._support)
 
   def _improve_critic(
@@ -203,21 +175,18 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Takes a gradient step on the categorical TD loss.
 
-    Actions are `[B, D]`, in [−1, 1]; `action_t` are those of the target policy
-    in the next states, and `weights`, `[B]`, the importance weights. Returns
-    metrics, and each item's KL divergence from its targets, `[B]`.
+    `action_t` are actions of the target policy in the next states, `[B, D]`.
+    Returns metrics, and each item's KL divergence from its targets, `[B]`.
     """
-    target = data_parallel.split_rows(self._target.critic)
     targets = losses.categorical_td_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      logits_t=target(data.next_observation, action_t),
+      logits_t=self._target_critic(data.next_observation, action_t),
       z=self._support,
     )  # [B, N]
     with tf.GradientTape() as tape:
-      online = data_parallel.split_rows(self._online.critic)
-      logits = online(data.observation, action)  # [B, N]
+      logits = self._critic(data.observation, action)  # [B, N]
       divergences = losses.categorical_divergence(targets, logits)  # [B]
       loss = tf.reduce_mean(weights * divergences)
     norm = self._critic_optimizer.minimize(tape, loss)

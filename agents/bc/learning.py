@@ -45,12 +45,13 @@ class BCBuilder(builder.Builder):
     else:
       size = action_scaling.ActionScaling(spec.actions).size
       layers = [tf.tanh]
-    torso = networks.ObservationTorso(
-      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    return networks.make_sequential(
+      spec.observations,
+      self.config.hidden_sizes,
+      self.config.image_torso,
+      snt.Linear(size, name='head'),
+      *layers,
     )
-    network = snt.Sequential([torso, snt.Linear(size, name='head'), *layers])
-    networks.create_variables(network, spec.observations)
-    return network
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     if not action_parts.are_continuous(acting.spec.actions):

@@ -1,14 +1,11 @@
 """Config of CRR."""
 
 import dataclasses
+from typing import Annotated, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
 from repertory.components.config import settings
-
-# Advantage weights and baselines.
-_WEIGHTS = ('exp', 'binary')
-_BASELINES = ('mean', 'max')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,17 +17,17 @@ class CRRConfig(
   "The paper" is arXiv:2006.15134, which samples uniformly.
   """
 
-  hidden_sizes: tuple[int, ...] = agent_config.default(
+  hidden_sizes: config_checks.NonEmptySizes = agent_config.default(
     (256, 256),
     ", with layer normalization of the critic's first layer as in Acme; for "
     'small environments. The paper has residual blocks of 1,024',
   )
-  advantage_weights: str = settings.field(
+  advantage_weights: Literal['exp', 'binary'] = settings.field(
     'exp',
     "Weights of cloned actions: 'exp' for exp(A / β), 'binary' for 1 if the "
     'advantage A is positive, else 0: the paper, section 3.',
   )
-  advantage_baseline: str = settings.field(
+  advantage_baseline: Literal['mean', 'max'] = settings.field(
     'mean',
     "Baseline of the advantage: 'mean' or 'max' of the values of actions "
     'sampled from the policy: the paper, section 3.',
@@ -41,7 +38,9 @@ class CRRConfig(
   advantage_temperature: config_checks.PositiveFloat = settings.field(
     1.0, "Temperature β of 'exp' weights, in units of reward: Acme's."
   )
-  max_weight: float = settings.field(20.0, "Maximum of 'exp' weights: Acme's.")
+  max_weight: Annotated[float, config_checks.at_least(1)] = settings.field(
+    20.0, "Maximum of 'exp' weights: Acme's."
+  )
   n_step: int = agent_config.default(1, ': the paper, algorithm 1')
   discount: float = agent_config.default(0.99, ": Acme's")
   batch_size: int = agent_config.default(256, ": Acme's")
@@ -52,13 +51,6 @@ class CRRConfig(
   target_update_period: config_checks.PositiveInt = settings.field(
     100, "Learner steps between target network updates: Acme's."
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_not_empty(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'advantage_weights', _WEIGHTS)
-    config_checks.check_one_of(self, 'advantage_baseline', _BASELINES)
-    config_checks.check_at_least(self, 1, 'max_weight')
 
 
 PRESETS = {

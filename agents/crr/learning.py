@@ -5,9 +5,7 @@ import tensorflow as tf
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
 from repertory.components import interfaces, learners, losses, networks, types
-from repertory.components.actions import action_scaling
 from repertory.components.distributions import bounded_gaussian
-from repertory.components.runtime import data_parallel
 
 
 class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
@@ -17,13 +15,7 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
   scaled to [−1, 1]. The policy has parameters of a `BoundedGaussian`, `[B, P]`.
   """
 
-  def __init__(
-    self,
-    online: policy_and_critic.Networks,
-    target: policy_and_critic.Networks,
-    actions: action_scaling.ActionScaling,
-    config: crr_config.CRRConfig,
-  ):
+  def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
     self._distribution = bounded_gaussian.BoundedGaussian(actions.size)
     self._noise = learners.UpdateNoise()
@@ -39,9 +31,8 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
     weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data.observation, action, noise[1:])
-    target_policy = data_parallel.split_rows(self._target.policy)
     action_t = self._distribution.sample(
-      target_policy(data.next_observation), noise[0]
+      self._target_policy(data.next_observation), noise[0]
     )  # [B, D]
     critic_metrics, divergences = self._improve_critic(
       data, action, action_t, weights
@@ -55,9 +46,8 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
   def _improve_policy(
     self, observation: types.Nest, action: tf.Tensor, noise: tf.Tensor
   ) -> dict[str, tf.Tensor]:
-    policy = data_parallel.split_rows(self._online.policy)
     with tf.GradientTape() as tape:
-      parameters = policy(observation)  # [B, P]
+      parameters = self._policy(observation)  # [B, P]
       log_prob = self._distribution.log_prob(parameters, action)  # [B]
       with tape.stop_recording():
         advantages = self._advantages(observation, action, parameters, noise)

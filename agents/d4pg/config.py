@@ -20,7 +20,7 @@ class D4PGConfig(
 
   xla_pays_after: ClassVar[int] = 500
 
-  hidden_sizes: tuple[int, ...] = agent_config.default(
+  hidden_sizes: config_checks.NonEmptySizes = agent_config.default(
     (256, 256),
     ', with layer normalization of the first layer; Acme has (256, 256, 256) '
     'and (512, 512, 256)',
@@ -54,10 +54,6 @@ class D4PGConfig(
   samples_per_insert: float = agent_config.default(
     64.0, '. 64 is one per 4 environment steps; Acme has one per 8'
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_not_empty(self, 'hidden_sizes')
 
 
 PRESETS = {

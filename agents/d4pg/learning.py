@@ -1,17 +1,11 @@
 """Builder and update of D4PG."""
 
-import sonnet as snt
 import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.d4pg import config as d4pg_config
 from repertory.components import interfaces, losses, networks, types
 from repertory.components.actions import action_scaling
-from repertory.components.runtime import data_parallel
-
-# Variance scale of the policy's last layer: initial actions are near 0, where
-# tanh is steep.
-_HEAD_SCALE = 1e-4
 
 
 class D4PGUpdate(policy_and_critic.CategoricalCriticUpdate):
@@ -26,11 +20,10 @@ class D4PGUpdate(policy_and_critic.CategoricalCriticUpdate):
     weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data)
-    target_policy = data_parallel.split_rows(self._target.policy)
     critic_metrics, divergences = self._improve_critic(
       data,
       self._actions.from_action(data.action),
-      target_policy(data.next_observation),
+      self._target_policy(data.next_observation),
       weights,
     )
     self._update_target()
@@ -40,9 +33,8 @@ class D4PGUpdate(policy_and_critic.CategoricalCriticUpdate):
     )
 
   def _improve_policy(self, data: types.Transition) -> dict:
-    policy = data_parallel.split_rows(self._online.policy)
     with tf.GradientTape() as policy_tape:
-      action = policy(data.observation)  # [B, D]
+      action = self._policy(data.observation)  # [B, D]
       with tf.GradientTape() as action_tape:
         action_tape.watch(action)
         q = self._values(data.observation, action)  # [B]
@@ -68,15 +60,14 @@ class D4PGBuilder(policy_and_critic.CategoricalCriticBuilder):
 
   def make_network(self, spec):
     size = action_scaling.ActionScaling(spec.actions).size
-    torso = networks.ObservationTorso(
-      spec.observations, (), self.config.image_torso
+    return networks.make_sequential(
+      spec.observations,
+      (),
+      self.config.image_torso,
+      networks.LayerNormMLP(self.config.hidden_sizes),
+      networks.make_policy_head(size),
+      tf.tanh,
     )
-    body = networks.LayerNormMLP(self.config.hidden_sizes)
-    initializer = snt.initializers.VarianceScaling(_HEAD_SCALE)
-    head = snt.Linear(size, w_init=initializer, name='head')
-    network = snt.Sequential([torso, body, head, tf.tanh])
-    networks.create_variables(network, spec.observations)
-    return network
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     return exploration.make_deterministic_policy(

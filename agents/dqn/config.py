@@ -1,11 +1,11 @@
 """Config of DQN."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,9 @@ class DQNConfig(
     'Use double Q-learning: select actions with the online network and '
     'evaluate with the target network (arXiv:1509.06461).',
   )
-  distribution: str = settings.field(
+  distribution: Literal[
+    'none', 'categorical', 'quantile', 'implicit_quantile'
+  ] = settings.field(
     'none',
     "Representation of returns: 'none' for expected values, 'categorical' "
     "(C51, arXiv:1707.06887), 'quantile' (QR-DQN, arXiv:1710.10044) or "
@@ -93,7 +95,10 @@ class DQNConfig(
   munchausen_temperature: config_checks.PositiveFloat = settings.field(
     0.03, 'τ of Munchausen DQN, temperature of the policy: the paper.'
   )
-  munchausen_clip: config_checks.FiniteFloat = settings.field(
+  munchausen_clip: Annotated[
+    config_checks.FiniteFloat,
+    config_checks.where(lambda x: x <= 0, 'at most 0'),
+  ] = settings.field(
     -1.0, 'l_0 of Munchausen DQN, minimum of the scaled log-policy: the paper.'
   )
   n_step: int = agent_config.default(3, ': Rainbow, arXiv:1710.02298, table 1')
@@ -135,13 +140,12 @@ class DQNConfig(
     'networks can afford more',
   )
 
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_one_of(
-      self, 'distribution', choices.RETURN_DISTRIBUTIONS
-    )
+  def _check_epsilon_base(self) -> None:
     config_checks.check(
-      self, 'munchausen_clip', self.munchausen_clip <= 0, 'at most 0'
+      self,
+      'epsilon_base',
+      0 < self.epsilon_base <= 1 or (self.noisy and self.epsilon_base == 0),
+      'in (0, 1], or 0 with noisy networks',
     )
 
 

@@ -24,9 +24,7 @@ from repertory.components import (
 from repertory.components.actions import discrete_actions
 
 
-class DQNBuilder(
-  additional.TakesAdditionalLoss, experience_replay.TransitionReplayBuilder
-):
+class DQNBuilder(experience_replay.TransitionReplayBuilder):
   """DQN: double, dueling, n-step, with prioritized replay; up to Rainbow.
 
   Each part is an option, as are distributional returns, noisy networks and
@@ -35,24 +33,21 @@ class DQNBuilder(
   """
 
   config: dqn_config.DQNConfig
+  takes_additional_loss = True
 
-  @property
-  def needs_demonstrations(self):
-    return self.config.margin_weight is not None
+  def __init__(self, config: dqn_config.DQNConfig | None = None):
+    super().__init__(config)
+    config = self.config
+    self.needs_demonstrations = config.margin_weight is not None
+    # With clipped rewards, returns differ from those of the environment.
+    if config.distribution == 'categorical' and not config.max_abs_reward:
+      self.return_bounds = config.vmin, config.vmax
 
   @property
   def transitions(self) -> adders.Transitions:
     return dataclasses.replace(
       super().transitions, max_abs_reward=self.config.max_abs_reward
     )
-
-  @property
-  def return_bounds(self):
-    config = self.config
-    # With clipped rewards, returns differ from those of the environment.
-    if config.distribution != 'categorical' or config.max_abs_reward:
-      return None
-    return config.vmin, config.vmax
 
   def make_network(self, spec):
     return networks.make_network(spec, self.config)
@@ -68,7 +63,9 @@ class DQNBuilder(
   def make_update(self, network, spec):
     target = self.make_network(spec)
     actions = discrete_actions.DiscreteActions(spec.actions)
-    update = DQNUpdate(network, target, self.config, actions, self.given_loss)
+    update = DQNUpdate(
+      network, target, self.config, actions, self.additional_loss
+    )
     return experience_replay.in_series(update, self.config)
 
 

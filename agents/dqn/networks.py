@@ -38,13 +38,12 @@ def make_network(
       implicit=config.distribution == 'implicit_quantile',
       noisy_sigma=config.noisy_sigma if config.noisy else None,
     )
-  torso = networks.ObservationTorso(
-    spec.observations, config.hidden_sizes, config.image_torso
+  return networks.make_sequential(
+    spec.observations,
+    config.hidden_sizes,
+    config.image_torso,
+    networks.make_value_head(num_actions, config.dueling),
   )
-  head = networks.make_value_head(num_actions, config.dueling)
-  network = snt.Sequential([torso, head])
-  networks.create_variables(network, spec.observations)
-  return network
 
 
 def make_return_distribution(

@@ -30,15 +30,11 @@ class Bootstrap(NamedTuple):
 
 
 def greedy_bootstrap(outputs: tf.Tensor, q: tf.Tensor) -> Bootstrap:
-  """Bootstraps from the greedy action.
+  """Bootstraps from the greedy action of values q, `[B, A]`.
 
   With values of the online network this is double Q-learning,
-  https://arxiv.org/abs/1509.06461; with those of the target network it is plain
-  Q-learning.
-
-  Args:
-    outputs: Outputs of the target network for the next state, `[B, A, ...]`.
-    q: Values that select the action, `[B, A]`.
+  https://arxiv.org/abs/1509.06461; with those of the target network, whose
+  outputs are `[B, A, ...]`, it is plain Q-learning.
   """
   actions = tf.argmax(q, axis=-1, output_type=tf.int32)  # [B]
   chosen = tf.gather(outputs, actions[:, None], batch_dims=1)  # [B, 1, ...]
@@ -51,12 +47,8 @@ def soft_bootstrap(
 ) -> Bootstrap:
   """Bootstraps from π = softmax(q / τ), with entropy bonuses −τ log π.
 
-  See https://arxiv.org/abs/2007.14430, section 2.
-
-  Args:
-    outputs: Outputs of the target network for the next state, `[B, A, ...]`.
-    q: Its values there, `[B, A]`.
-    temperature: τ, above 0.
+  See https://arxiv.org/abs/2007.14430, section 2. Outputs of the target network
+  are `[B, A, ...]`, its values q `[B, A]`.
   """
   scaled = losses.scaled_log_policy(q, temperature)  # [B, A]
   return Bootstrap(outputs, tf.exp(scaled / temperature), bonuses=-scaled)
@@ -236,8 +228,7 @@ class QuantileReturn(ReturnDistribution):
 class ImplicitQuantileReturn(QuantileReturn):
   """Implicit quantile networks (IQN): quantiles at given τ, `[B, A, N]`.
 
-  See https://arxiv.org/abs/1806.06923. Values are means over evenly spaced τ,
-  so they are deterministic.
+  See https://arxiv.org/abs/1806.06923. Values are deterministic.
   """
 
   def __init__(
@@ -247,13 +238,9 @@ class ImplicitQuantileReturn(QuantileReturn):
     num_policy_taus: int,
     huber_threshold: float,
   ):
-    """Stores the settings.
+    """Takes N and N', numbers of τ sampled for first and next states.
 
-    Args:
-      num_taus: N, number of τ sampled for the first state.
-      num_target_taus: N', number of τ sampled for the next state.
-      num_policy_taus: K, number of evenly spaced τ averaged for values.
-      huber_threshold: κ.
+    Values are means over K = `num_policy_taus` evenly spaced τ.
     """
     super().__init__(num_policy_taus, huber_threshold)
     self._num_taus = num_taus

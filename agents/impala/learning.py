@@ -16,15 +16,18 @@ from repertory.components import (
 )
 
 
-class IMPALABuilder(
-  additional.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
-):
+class IMPALABuilder(unroll_queue.UnrollQueueBuilder):
   """IMPALA, actor-critic with V-trace; discrete or continuous actions.
 
   See https://arxiv.org/abs/1802.01561.
   """
 
   config: impala_config.IMPALAConfig
+  takes_additional_loss = True
+
+  def __init__(self, config: impala_config.IMPALAConfig | None = None):
+    super().__init__(config)
+    self.across_episodes = self.config.across_episodes
 
   def make_network(self, spec):
     return actor_critic.make_network(
@@ -33,7 +36,9 @@ class IMPALABuilder(
 
   def make_update(self, network, spec):
     distribution = distributions.make_distribution(spec.actions)
-    return IMPALAUpdate(network, distribution, self.config, self.given_loss)
+    return IMPALAUpdate(
+      network, distribution, self.config, self.additional_loss
+    )
 
 
 class IMPALAUpdate(interfaces.Update):

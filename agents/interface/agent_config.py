@@ -1,10 +1,10 @@
 """Base classes of agent configs."""
 
 import dataclasses
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from repertory.agents.interface import config_checks
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 T = TypeVar('T')
 
@@ -35,14 +35,12 @@ def required(help_text: str) -> Any:
   return dataclasses.field(metadata={'help': help_text})
 
 
-def image_torso() -> str:
-  """Declares the name of the convolutional torso."""
-  return settings.field(
-    'auto',
-    "Convolutional torso for images, one for each network: 'nature', "
-    "'residual', 'data_efficient', 'minatar', or 'auto' to choose by image "
-    'size; see docs/environments.md.',
-  )
+# Help of the field `image_torso`.
+IMAGE_TORSO = (
+  "Convolutional torso for images, one for each network: 'nature', 'residual', "
+  "'data_efficient', 'minatar', or 'auto' to choose by image size; see "
+  'docs/environments.md.'
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,7 +121,7 @@ class NetworkConfig(AgentConfig):
   hidden_sizes: config_checks.Sizes = settings.field(
     (256, 256), 'Hidden layer sizes of each network.'
   )
-  image_torso: str = image_torso()
+  image_torso: config_checks.ImageTorso = settings.field('auto', IMAGE_TORSO)
   adam_epsilon: config_checks.PositiveFloat = settings.field(
     1e-8, 'ε of Adam, added to the denominator: arXiv:1412.6980.'
   )
@@ -132,27 +130,23 @@ class NetworkConfig(AgentConfig):
     "Maximum global norm of each network's gradients; None for no clipping.",
   )
 
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CategoricalConfig(AgentConfig):
   """Settings of a categorical distribution of returns."""
 
-  num_atoms: int = settings.field(
+  num_atoms: Annotated[int, config_checks.at_least(2)] = settings.field(
     51,
     'Atoms of a categorical distribution of returns: C51, arXiv:1707.06887, '
     'section 5.',
   )
-  vmin: float = settings.field(
+  vmin: config_checks.FiniteFloat = settings.field(
     -150.0,
     'Smallest atom of a categorical distribution, the least return it can '
     'represent; values beyond are clipped, and data sets with returns beyond '
     'are rejected. Acme has ±150, for rewards in [−1, 1].',
   )
-  vmax: float = settings.field(
+  vmax: config_checks.FiniteFloat = settings.field(
     150.0,
     'Largest atom of a categorical distribution, the greatest return it can '
     'represent.',
@@ -160,8 +154,6 @@ class CategoricalConfig(AgentConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_at_least(self, 2, 'num_atoms')
-    config_checks.check_finite(self, 'vmin', 'vmax')
     config_checks.check(
       self,
       'vmax',
@@ -193,9 +185,8 @@ class EpsilonConfig(AgentConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    expected, noisy = 'in (0, 1]', getattr(self, 'noisy', None)
+    self._check_epsilon_base()
+
+  def _check_epsilon_base(self) -> None:
     is_valid = 0 < self.epsilon_base <= 1
-    if noisy is not None:
-      expected += ', or 0 with noisy networks'
-      is_valid |= noisy and self.epsilon_base == 0
-    config_checks.check(self, 'epsilon_base', is_valid, expected)
+    config_checks.check(self, 'epsilon_base', is_valid, 'in (0, 1]')

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import inspect
+import types
 import typing
 from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
@@ -12,12 +13,12 @@ import sonnet as snt
 
 from repertory.agents.interface import agent_config
 from repertory.components import (
+  adders,
   interfaces,
   learners,
   loggers,
   replay,
   specs,
-  transports,
 )
 from repertory.components.runtime import nests
 from repertory.components.transports import experience as experience_lib
@@ -45,30 +46,20 @@ class Acting:
     object.__setattr__(self, 'spec', nests.plain(self.spec))
 
 
-# Factory methods. Their results may keep the spec, or nests of it.
-_MAKING = (
-  'make_network',
-  'make_policy',
-  'make_update',
-  'make_bellman_updater',
+# Factory methods, see `_checked`.
+_FACTORIES = (
+  'make_network', 'make_policy', 'make_update', 'make_bellman_updater',
   'experience',
-)
+)  # fmt: skip
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
-  """Wraps a factory to copy environment specs and to reject None as result."""
-
-  def copied(argument: Any) -> Any:
-    is_spec = isinstance(argument, specs.EnvironmentSpec)
-    return nests.plain(argument) if is_spec else argument
+  """Wraps a factory to copy specs, which it may keep, and to reject None."""
 
   @functools.wraps(method)
   def call(self, *args, **kwargs):
-    part = method(
-      self,
-      *map(copied, args),
-      **{name: copied(value) for name, value in kwargs.items()},
-    )
+    copies = {name: nests.plain(value) for name, value in kwargs.items()}
+    part = method(self, *map(nests.plain, args), **copies)
     if part is None:
       raise ValueError(
         f'{type(self).__name__}.{method.__name__} must return what it creates, '
@@ -79,22 +70,45 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
   return call
 
 
-class Builder(transports.TransportParts, abc.ABC):
+class Builder(abc.ABC):
   """Interface of agent builders: factories of the parts of an agent.
 
   An agent has a policy, an update and an `Experience`, which describes how
   experience flows from acting to learning. A builder starts nothing and does
-  not depend on the topology. Override a factory to replace a part; parts that
-  follow from the experience are created by the methods of `transports.Parts`.
+  not depend on the topology. Override a factory to replace a part.
 
   Factories get copies of specs, which modules may keep; see `nests.plain`.
 
   Attributes:
     config: The agent's config, an `agent_config.AgentConfig`.
     uses_rewards: Whether the agent learns from rewards.
+    takes_additional_loss: Whether the update adds `additional_loss`.
+    additional_loss: Method that computes a loss to add to the agent's, such as
+      for an auxiliary head, or None: see `additional_loss.AdditionalLoss`.
+    needs_demonstrations: Whether every batch must contain demonstrations, or
+      consist of them.
+    needs_own_steps: Whether the agent cannot learn from demonstrations alone.
+    needs_whole_batches: Whether batches cannot be divided among devices.
+    observes_previous_action_and_reward: Whether an observation is a dictionary
+      of 'observation', 'previous_action' and 'previous_reward', in the spec and
+      for policy and update.
+    return_bounds: Support of a distributional critic, `(vmin, vmax)`; None
+      without limits. They bound returns of the environment's rewards,
+      discounted by `config.discount`. Data sets with returns out of bounds are
+      rejected.
+    reward_model_identity: Name and settings of the reward model, as entries of
+      run identities.
   """
 
   uses_rewards: ClassVar[bool] = True
+  takes_additional_loss: ClassVar[bool] = False
+  additional_loss: Callable[..., Any] | None = None
+  needs_demonstrations: bool = False
+  needs_own_steps: bool = False
+  needs_whole_batches: bool = False
+  observes_previous_action_and_reward: bool = False
+  return_bounds: tuple[float, float] | None = None
+  reward_model_identity: Mapping[str, Any] = types.MappingProxyType({})
 
   def __init__(self, config: agent_config.AgentConfig | None = None):
     """Initializes the builder.
@@ -109,49 +123,10 @@ class Builder(transports.TransportParts, abc.ABC):
 
   def __init_subclass__(cls, **kwargs: Any):
     super().__init_subclass__(**kwargs)
-    for name in _MAKING:
+    for name in _FACTORIES:
       method = vars(cls).get(name)
       if inspect.isfunction(method):
         setattr(cls, name, _checked(method))
-
-  @property
-  def reward_model_identity(self) -> Mapping[str, Any]:
-    """Name and settings of the reward model, as entries of run identities."""
-    return {}
-
-  @property
-  def needs_demonstrations(self) -> bool:
-    """Whether every batch must contain demonstrations, or consist of them."""
-    return False
-
-  @property
-  def needs_own_steps(self) -> bool:
-    """Whether the agent cannot learn from demonstrations alone."""
-    return False
-
-  @property
-  def needs_whole_batches(self) -> bool:
-    """Whether batches cannot be divided among devices."""
-    return False
-
-  @property
-  def observes_previous_action_and_reward(self) -> bool:
-    """Whether observations include the previous action and reward.
-
-    If so, an observation is a dictionary of 'observation', 'previous_action'
-    and 'previous_reward', in the spec and for policy and update. By default the
-    setting `previous_action_and_reward`, if there is one.
-    """
-    return getattr(self.config, 'previous_action_and_reward', False)
-
-  @property
-  def return_bounds(self) -> tuple[float, float] | None:
-    """Support of a distributional critic, `(vmin, vmax)`; None without limits.
-
-    They bound returns of the environment's rewards, discounted by
-    `config.discount`. Data sets with returns out of bounds are rejected.
-    """
-    return None
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
@@ -204,6 +179,18 @@ class Builder(transports.TransportParts, abc.ABC):
     Raises:
       ValueError: If the settings are invalid for this number of environments.
     """
+
+  def make_adder(
+    self,
+    experience: experience_lib.Experience,
+    writer: replay.Writer,
+    batch_size: int,
+  ) -> adders.Adder:
+    """Creates the adder that cuts steps of `batch_size` slots into items.
+
+    Override it where a description of the items is not enough.
+    """
+    return experience.items.make_adder(writer, batch_size)
 
   def make_learner(
     self,

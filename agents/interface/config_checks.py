@@ -4,11 +4,12 @@ import dataclasses
 import numbers
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
+from repertory.components.config import choices
 from repertory.components.config.settings import SettingError
 
 # Networks compute in single precision, where larger numbers are infinite.
@@ -37,6 +38,9 @@ def check_fields(config: Any) -> None:
     value, some = getattr(config, name), [k for k in kinds if k is not _NONE]
     if len(some) > 1 or (value is None and _NONE in kinds):
       continue
+    if some and typing.get_origin(some[0]) is typing.Literal:
+      known = typing.get_args(some[0])
+      check(config, name, value in known, f'one of {list(known)}')
     # A linear search, because annotations need not be hashable.
     for known, is_of_kind, expected in _KINDS:
       if some == [known]:
@@ -114,33 +118,47 @@ def _numbers(config: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
       yield name, value
 
 
-def check_one_of(config: Any, name: str, known: Collection[str | None]) -> None:
-  """Rejects values that are not in `known`."""
-  check(config, name, getattr(config, name) in known, f'one of {list(known)}')
-
-
-def check_sizes(config: Any, name: str) -> None:
-  """Rejects tuples with integers below 1; None is valid."""
-  sizes = getattr(config, name)
-  holds = all(size >= 1 for size in sizes or ())
-  check(config, name, holds, 'a tuple of integers of at least 1')
-
-
-def check_not_empty(config: Any, name: str) -> None:
-  """Rejects empty tuples."""
-  check(config, name, len(getattr(config, name)) > 0, 'at least one number')
-
-
-def _at_least(minimum: int) -> Callable[[Any, str], None]:
+def at_least(minimum: int) -> Callable[[Any, str], None]:
+  """Returns `check_at_least` for one `Annotated` field."""
   return lambda config, name: check_at_least(config, minimum, name)
 
 
+def where(
+  holds: Callable[[Any], bool], expected: str
+) -> Callable[[Any, str], None]:
+  """Returns a check of an `Annotated` field's value; None is valid."""
+
+  def check_value(config: Any, name: str) -> None:
+    value = getattr(config, name)
+    check(config, name, value is None or holds(value), expected)
+
+  return check_value
+
+
+def one_of(*known: str) -> Callable[[Any, str], None]:
+  """Returns a check that an `Annotated` field is one of some values."""
+  return where(lambda value: value in known, f'one of {list(known)}')
+
+
 # Types of fields with bounds, for `check_fields`.
-PositiveInt: TypeAlias = Annotated[int, _at_least(1)]
-NonNegativeInt: TypeAlias = Annotated[int, _at_least(0)]
+PositiveInt: TypeAlias = Annotated[int, at_least(1)]
+NonNegativeInt: TypeAlias = Annotated[int, at_least(0)]
 PositiveFloat: TypeAlias = Annotated[float, check_positive]
-NonNegativeFloat: TypeAlias = Annotated[float, _at_least(0)]
+NonNegativeFloat: TypeAlias = Annotated[float, at_least(0)]
 FiniteFloat: TypeAlias = Annotated[float, check_finite]
 Fraction: TypeAlias = Annotated[float, check_fraction]
 Rate: TypeAlias = Annotated[float, check_positive, check_fraction]
-Sizes: TypeAlias = Annotated[tuple[int, ...], check_sizes]
+Share: TypeAlias = Annotated[float, where(lambda x: 0 <= x < 1, 'in [0, 1)')]
+Sizes: TypeAlias = Annotated[
+  tuple[int, ...],
+  where(
+    lambda sizes: all(size >= 1 for size in sizes),
+    'a tuple of integers of at least 1',
+  ),
+]
+NonEmptySizes: TypeAlias = Annotated[
+  Sizes, where(lambda x: len(x) > 0, 'at least one number')
+]
+Body: TypeAlias = Annotated[str, one_of(*choices.BODIES)]
+Core: TypeAlias = Annotated[str, one_of(*choices.CORES)]
+ImageTorso: TypeAlias = Annotated[str, one_of(*choices.IMAGE_TORSOS)]

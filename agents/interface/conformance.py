@@ -180,35 +180,29 @@ class BuilderConformance:
       sample = next(end.batches)
       assert sample.keys.shape == [experience.batch_size]
       if experience.with_targets is not None:
-        sample = self._label(builder, experience.with_targets, sample)
+        updater = builder.make_bellman_updater(spec)
+        data, target = updater(sample, tf.constant([0, 0]))
+        versions = tf.zeros([experience.batch_size], tf.int64)
+        sample = sample._replace(
+          data=types.SampleWithTargets(data, target, versions)
+        )
+        self._check_targets(sample.data, experience.with_targets)
+        rows = tf.range(experience.with_targets.batch_size)
+        rows %= experience.batch_size
+        sample = tree.map_structure(lambda x: tf.gather(x, rows), sample)
       update = builder.make_update(network, spec)
       result = interfaces.call_update(update, sample)
     for name, value in result.metrics.items():
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 
-  def _label(self, builder, with_targets, sample):
-    """Returns a batch of items with targets."""
-    updater = builder.make_bellman_updater(self.make_spec())
-    data, target = updater(sample, tf.constant([0, 0]))
-    size = with_targets.batch_size
-    indices = np.arange(size) % len(sample.keys)
-    finished = sample._replace(
-      data=types.SampleWithTargets(
-        data, target, np.zeros([len(sample.keys)], np.int64)
+  def _check_targets(self, data, with_targets):
+    expected = with_targets.table.signature
+    tree.assert_same_structure(data, expected)
+    for leaf, spec in zip(tree.flatten(data), tree.flatten(expected)):
+      assert (leaf.shape[1:], leaf.dtype) == (spec.shape, spec.dtype), (
+        'A Bellman updater must return items of the signature of the table of '
+        f'`with_targets`; got {leaf.dtype} {leaf.shape} for {spec}.'
       )
-    )
-    finished = tree.map_structure(
-      lambda leaf: tf.gather(leaf, indices), finished
-    )
-    expected = replay.sample_spec(with_targets.table.signature, size)
-    tree.assert_same_structure(finished.data, expected.data)
-    for leaf, spec in zip(tree.flatten(finished.data), tree.flatten(expected)):
-      assert (leaf.shape, leaf.dtype) == (spec.shape, spec.dtype), (
-        'A Bellman updater must return items of the signature of '
-        'the table of `with_targets`; '
-        f'got {leaf.dtype} {leaf.shape} for {spec}.'
-      )
-    return finished
 
   def test_bellman_updater_follows_the_update(self):
     builder, spec = self.make_builder(), self.make_spec()
@@ -234,7 +228,9 @@ class BuilderConformance:
       connection = replay.Connection(
         f'localhost:{server.port}', 60.0, signals.StopSignal()
       )
-      transport = transports.ReverbTransport(connection, experience, builder)
+      transport = transports.ReverbTransport(
+        connection, experience, builder.make_adder
+      )
       end = transport.make_learner_side()
       stack.callback(end.close)
       adder = transport.make_adder(

@@ -1,6 +1,7 @@
 """Config of IQL."""
 
 import dataclasses
+from typing import Annotated
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
@@ -21,7 +22,9 @@ class IQLConfig(replay_config.TransitionReplayConfig):
   num_critics: config_checks.PositiveInt = settings.field(
     2, 'Number of critics, whose minimum is used: the paper, appendix B.'
   )
-  expectile: float = settings.field(
+  expectile: Annotated[
+    float, config_checks.where(lambda x: 0 < x < 1, 'between 0 and 1')
+  ] = settings.field(
     0.7,
     "τ, expectile of the value: ½ is the mean over the data set's actions, "
     'and 1 the maximum. The paper, appendix B, for locomotion.',
@@ -31,7 +34,7 @@ class IQLConfig(replay_config.TransitionReplayConfig):
     'β, inverse temperature of the advantage weights; 0 for behavior cloning. '
     'The paper, appendix B, for locomotion.',
   )
-  max_weight: float = settings.field(
+  max_weight: Annotated[float, config_checks.at_least(1)] = settings.field(
     100.0, "Maximum of the advantage weights: the authors'."
   )
   discount: float = agent_config.default(0.99, ": the authors'")
@@ -50,13 +53,6 @@ class IQLConfig(replay_config.TransitionReplayConfig):
     'τ, rate of the moving average of the target critics, per learner step: '
     'the paper, appendix B.',
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_at_least(self, 1, 'max_weight')
-    config_checks.check(
-      self, 'expectile', 0 < self.expectile < 1, 'between 0 and 1'
-    )
 
 
 PRESETS = {

@@ -38,12 +38,10 @@ class IQLBuilder(experience_replay.TransitionReplayBuilder):
 
   def make_value_network(self, spec: specs.EnvironmentSpec) -> snt.Module:
     """Creates a network that maps observations to values, `[B, 1]`."""
-    torso = networks.ObservationTorso(
-      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    config, head = self.config, snt.Linear(1, name='value')
+    return networks.make_sequential(
+      spec.observations, config.hidden_sizes, config.image_torso, head
     )
-    network = snt.Sequential([torso, snt.Linear(1, name='value')])
-    networks.create_variables(network, spec.observations)
-    return network
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Creates critics; also called for the target critics."""

@@ -135,27 +135,19 @@ class Categoricals:
     self._actions = actions
     self.objectives = {'': config.epsilon}
 
-  def propose(
-    self, parameters: tf.Tensor, noise: learners.UpdateNoise
-  ) -> Candidates:
+  def propose(self, parameters, noise) -> Candidates:
     del noise
     return Candidates((), tf.nn.log_softmax(parameters))
 
-  def rate(
-    self, critic: Critic, observation: types.Nest, candidates: Candidates
-  ) -> tf.Tensor:
+  def rate(self, critic, observation, candidates) -> tf.Tensor:
     del candidates
     return critic(observation)
 
-  def rate_taken(
-    self, critic: Critic, observation: types.Nest, action: types.Nest
-  ) -> tf.Tensor:
+  def rate_taken(self, critic, observation, action) -> tf.Tensor:
     number = self._actions.from_action(action)  # [B]
     return tf.gather(critic(observation), number, batch_dims=1)
 
-  def changes(
-    self, parameters: tf.Tensor, target: tf.Tensor, candidates: Candidates
-  ) -> dict[str, Change]:
+  def changes(self, parameters, target, candidates) -> dict[str, Change]:
     del candidates
     kl = losses.categorical_kl(target, parameters)  # [B]
     return {'policy': Change(tf.nn.log_softmax(parameters), kl[:, None])}
@@ -164,8 +156,6 @@ class Categoricals:
     log_probs = tf.nn.log_softmax(parameters)  # [B, A]
     return -tf.reduce_sum(tf.exp(log_probs) * log_probs, axis=-1)
 
-  def ratings(
-    self, candidates: Candidates, q: tf.Tensor
-  ) -> dict[str, tf.Tensor]:
+  def ratings(self, candidates, q) -> dict[str, tf.Tensor]:
     del candidates
     return {'': q}

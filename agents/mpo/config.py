@@ -1,13 +1,11 @@
 """Config of MPO."""
 
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
 from repertory.components.config import settings
-
-_DISTRIBUTIONS = ('none', 'categorical')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +20,12 @@ class MPOConfig(
 
   xla_pays_after: ClassVar[int] = 500
 
-  hidden_sizes: tuple[int, ...] = agent_config.default(
+  hidden_sizes: config_checks.NonEmptySizes = agent_config.default(
     (256, 256),
     ', with layer normalization of the first layer; Acme has (256, 256, 256) '
     'and (512, 512, 256)',
   )
-  distribution: str = settings.field(
+  distribution: Literal['none', 'categorical'] = settings.field(
     'none',
     "Output of the critic: expected returns ('none') or, as DMPO, a "
     "categorical distribution ('categorical').",
@@ -98,11 +96,6 @@ class MPOConfig(
   def num_critic_outputs(self) -> int:
     """Critic outputs for each action."""
     return self.num_atoms if self.distribution == 'categorical' else 1
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_not_empty(self, 'hidden_sizes')
-    config_checks.check_one_of(self, 'distribution', _DISTRIBUTIONS)
 
 
 PRESETS = {

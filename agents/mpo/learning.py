@@ -19,7 +19,6 @@ from repertory.components.actions import (
   action_scaling,
   discrete_actions,
 )
-from repertory.components.runtime import data_parallel
 
 
 class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
@@ -30,13 +29,7 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
   each action, values or logits.
   """
 
-  def __init__(
-    self,
-    online: policy_and_critic.Networks,
-    target: policy_and_critic.Networks,
-    actions: action_scaling.ActionScaling | discrete_actions.DiscreteActions,
-    config: mpo_config.MPOConfig,
-  ):
+  def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
     if isinstance(actions, action_scaling.ActionScaling):
       kind = action_kinds.Gaussians(actions, config)
@@ -76,10 +69,11 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     data, kind = sample.data, self._kind
     weights = self._importance_weights(sample)  # [B]
-    policy, critic = map(data_parallel.split_rows, self._target)
-    parameters = policy(data.next_observation)  # [B, P]
+    parameters = self._target_policy(data.next_observation)  # [B, P]
     candidates = kind.propose(parameters, self._noise)
-    outputs_t = kind.rate(critic, data.next_observation, candidates)
+    outputs_t = kind.rate(
+      self._target_critic, data.next_observation, candidates
+    )
     critic_metrics, sizes = self._improve_critic(
       data, outputs_t, candidates.log_prior, weights
     )
@@ -110,10 +104,10 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
       targets = losses.categorical_td_targets(
         data.reward, discount_t, mixture, self._support
       )  # [B, M]
-    critic, metrics = data_parallel.split_rows(self._online.critic), {}
+    metrics = {}
     with tf.GradientTape() as tape:
       outputs_tm1 = self._kind.rate_taken(
-        critic, data.observation, data.action
+        self._critic, data.observation, data.action
       )  # [B, M]
       if self._support is None:
         errors = targets - outputs_tm1[:, 0]  # [B]
@@ -161,7 +155,7 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
         dual_loss += tempered.dual_loss
         metrics[f'{name}temperature'] = temperature
         metrics[f'{name}kl'] = tf.reduce_mean(tempered.kl)
-      parameters = data_parallel.split_rows(self._online.policy)(observation)
+      parameters = self._policy(observation)
       changes = kind.changes(parameters, target_parameters, candidates)
       for name, change in changes.items():
         price = self._prices[name]()  # [D]
@@ -195,11 +189,10 @@ class MPOBuilder(policy_and_critic.PolicyAndCriticBuilder):
   config: mpo_config.MPOConfig
   update_class = MPOUpdate
 
-  @property
-  def return_bounds(self):
-    if self.config.distribution == 'none':
-      return None
-    return self.config.vmin, self.config.vmax
+  def __init__(self, config: mpo_config.MPOConfig | None = None):
+    super().__init__(config)
+    if self.config.distribution == 'categorical':
+      self.return_bounds = self.config.vmin, self.config.vmax
 
   def make_network(self, spec):
     if action_parts.are_continuous(spec.actions):
@@ -217,9 +210,15 @@ class MPOBuilder(policy_and_critic.PolicyAndCriticBuilder):
       A `networks.Critic` of actions in [−1, 1], or a network that maps
       observations to outputs of A discrete actions, `[B, A, M]`.
     """
-    num_outputs = self.config.num_critic_outputs
+    config, num_outputs = self.config, self.config.num_critic_outputs
     if action_parts.are_continuous(spec.actions):
-      return policy_and_critic.make_critic(spec, self.config, num_outputs)
+      return networks.make_critic(
+        spec,
+        config.hidden_sizes,
+        num_outputs,
+        config.image_torso,
+        'layer_norm_mlp',
+      )
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
     return self._make_network(
       spec,
@@ -230,13 +229,10 @@ class MPOBuilder(policy_and_critic.PolicyAndCriticBuilder):
   def _make_network(
     self, spec: specs.EnvironmentSpec, *head: snt.Module
   ) -> snt.Module:
-    torso = networks.ObservationTorso(
-      spec.observations, (), self.config.image_torso
-    )
     body = networks.LayerNormMLP(self.config.hidden_sizes)
-    network = snt.Sequential([torso, body, *head])
-    networks.create_variables(network, spec.observations)
-    return network
+    return networks.make_sequential(
+      spec.observations, (), self.config.image_torso, body, *head
+    )
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     if action_parts.are_continuous(acting.spec.actions):

@@ -21,15 +21,14 @@ from repertory.components import (
 from repertory.components.runtime import compilation
 
 
-class PPOBuilder(
-  additional.TakesAdditionalLoss, unroll_queue.UnrollQueueBuilder
-):
+class PPOBuilder(unroll_queue.UnrollQueueBuilder):
   """Proximal policy optimization (PPO); discrete or continuous actions.
 
   See https://arxiv.org/abs/1707.06347.
   """
 
   config: ppo_config.PPOConfig
+  takes_additional_loss = True
 
   def make_network(self, spec):
     config = self.config
@@ -43,7 +42,7 @@ class PPOBuilder(
 
   def make_update(self, network, spec):
     distribution = distributions.make_distribution(spec.actions)
-    return PPOUpdate(network, distribution, self.config, self.given_loss)
+    return PPOUpdate(network, distribution, self.config, self.additional_loss)
 
 
 # Metrics averaged over the gradient steps of an update.
@@ -71,7 +70,7 @@ class PPOUpdate(steps_lib.MinibatchUpdate):
     config: ppo_config.PPOConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__(network, config)
+    super().__init__(network, config, scale_rewards=config.scale_rewards)
     self._network = network
     self._distribution = distribution
     self._additional_loss = additional_loss

@@ -8,12 +8,7 @@ import tensorflow as tf
 
 
 class Maximum(NamedTuple):
-  """The best samples found.
-
-  Attributes:
-    action: In [−1, 1], `[B, D]`.
-    value: Their values, `[B]`.
-  """
+  """The best samples found, in [−1, 1], `[B, D]`, and their values, `[B]`."""
 
   action: tf.Tensor
   value: tf.Tensor
@@ -39,7 +34,7 @@ def maximize(
     initial_stddev: Standard deviation of the first Gaussian.
 
   Returns:
-    The best sample of the last iteration. No gradient flows into it.
+    The best sample of the last iteration, without gradients.
   """
   mean, stddev = tf.zeros_like(noise[0, :, :1]), initial_stddev
   found = Maximum(mean[:, 0], mean[:, 0, 0])

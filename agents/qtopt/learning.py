@@ -1,4 +1,4 @@
-"""Builder, update, Bellman targets and Bellman updater of QT-Opt."""
+"""Builder, update and Bellman updater of QT-Opt."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -33,15 +33,9 @@ class QTOptBuilder(experience_replay.TransitionReplayBuilder):
 
   def make_network(self, spec):
     # Values, or logits if they are bounded, `[B, 1]`.
-    size = action_scaling.ActionScaling(spec.actions).size
-    critic = networks.Critic(
-      spec.observations,
-      self.config.hidden_sizes,
-      num_outputs=1,
-      image_torso=self.config.image_torso,
+    return networks.make_critic(
+      spec, self.config.hidden_sizes, image_torso=self.config.image_torso
     )
-    networks.create_critic_variables(critic, spec.observations, size)
-    return critic
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     config = self.config
@@ -59,24 +53,18 @@ class QTOptBuilder(experience_replay.TransitionReplayBuilder):
     )
 
   def make_update(self, network, spec):
-    update = QTOptUpdate(
-      self.make_network(spec),
-      network,
-      self.make_network(spec),
-      action_scaling.ActionScaling(spec.actions),
-      self.config,
+    online = self.make_network(spec)
+    scaling = action_scaling.ActionScaling(spec.actions)
+    targets = QTOptBellmanUpdater(
+      network, self.make_network(spec), scaling, self.config
     )
+    update = QTOptUpdate(online, targets, scaling, self.config)
     return experience_replay.in_series(update, self.config)
 
   def make_bellman_updater(self, spec):
-    return QTOptBellmanUpdater(
-      Targets(
-        self.make_network(spec),
-        self.make_network(spec),
-        action_scaling.ActionScaling(spec.actions),
-        self.config,
-      )
-    )
+    average, lagged = self.make_network(spec), self.make_network(spec)
+    scaling = action_scaling.ActionScaling(spec.actions)
+    return QTOptBellmanUpdater(average, lagged, scaling, self.config)
 
   def experience(self, spec, num_environments):
     config = self.config
@@ -151,36 +139,34 @@ class QTOptUpdate(interfaces.Update):
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
   [−1, 1]. Batches are transitions, whose targets are computed here, or
-  `types.SampleWithTargets` of `QTOptBellmanUpdater`. `average` is θ̄_1, the
-  moving average of the Q-function, which also acts; `lagged` is θ̄_2, its copy.
+  `types.SampleWithTargets` of `QTOptBellmanUpdater`.
   """
 
   def __init__(
     self,
     network: networks.Critic,
-    average: networks.Critic,
-    lagged: networks.Critic,
+    targets: 'QTOptBellmanUpdater',
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
     super().__init__()
     self._network = network
-    self._targets = Targets(average, lagged, scaling, config)
+    self._targets = targets
     self._scaling = scaling
     self._config = config
     self._optimizer = learners.ClippedAdam.from_config(network, config)
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
     self._update_average = learners.SoftUpdate(
-      network.variables, average.variables, config.target_update_rate
+      network.variables, targets.average.variables, config.target_update_rate
     )
     self._update_lagged = learners.PeriodicCopy(
-      average.variables, lagged.variables, config.target_lag
+      targets.average.variables, targets.lagged.variables, config.target_lag
     )
 
   @property
   def exports(self):
-    return self._targets.exports
+    return self._targets.variable_client
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     config = self._config
@@ -218,16 +204,19 @@ class QTOptUpdate(interfaces.Update):
     if isinstance(data, types.SampleWithTargets):
       return *data.data, data.target
     noise = self._noise.normals(self._targets.noise_shape(data))
-    return data.observation, data.action, self._targets(data, noise)
+    targets = self._targets.targets(data, noise)
+    return data.observation, data.action, targets
 
 
-class Targets(tf.Module):
+class QTOptBellmanUpdater(interfaces.BellmanUpdater):
   """Computes Bellman targets (the paper, equation 1 and section 4.2).
 
-  The value of the next state is the minimum of both networks.
+  The value of the next state is the minimum of both networks. It is part of
+  the update, or runs outside the learner: then items for the learner are
+  `(observation, action)`.
 
   Attributes:
-    average: θ̄_1, which is maximized over actions.
+    average: θ̄_1, moving average of the Q-function, which also acts.
     lagged: θ̄_2, lagged copy of the average.
   """
 
@@ -245,9 +234,13 @@ class Targets(tf.Module):
     self._config = config
 
   @property
-  def exports(self) -> dict[str, Sequence[tf.Variable]]:
-    """Variables that Bellman updaters copy; those of the policy."""
+  def variable_client(self) -> dict[str, Sequence[tf.Variable]]:
     return {'policy': self.average.variables, 'lagged': self.lagged.variables}
+
+  def __call__(self, sample, seed):
+    data = sample.data
+    noise = tf.random.stateless_normal(self.noise_shape(data), seed)
+    return (data.observation, data.action), self.targets(data, noise)
 
   def noise_shape(self, data: types.Transition) -> list:
     """Returns the shape of the noise of the search."""
@@ -255,7 +248,7 @@ class Targets(tf.Module):
     num_rows = tf.shape(data.reward)[0]
     return [config.num_iterations, num_rows, config.num_samples, self._size]
 
-  def __call__(self, data: types.Transition, noise: tf.Tensor) -> tf.Tensor:
+  def targets(self, data: types.Transition, noise: tf.Tensor) -> tf.Tensor:
     """Returns the targets `[B]`, given Gaussian noise `[I, B, N, D]`."""
     config = self._config
     action, q_average = _maximize(
@@ -273,24 +266,3 @@ class Targets(tf.Module):
       q_t=q_t,
     )
     return tf.clip_by_value(targets, 0.0, 1.0) if config.bounded else targets
-
-
-class QTOptBellmanUpdater(interfaces.BellmanUpdater):
-  """Bellman updater of QT-Opt, which computes targets outside the learner.
-
-  Items for the learner are `(observation, action)`.
-  """
-
-  def __init__(self, targets: Targets):
-    super().__init__()
-    self._targets = targets
-
-  @property
-  def variable_client(self):
-    return self._targets.exports
-
-  def __call__(self, sample, seed):
-    data = sample.data
-    shape = self._targets.noise_shape(data)
-    noise = tf.random.stateless_normal(shape, seed)
-    return (data.observation, data.action), self._targets(data, noise)

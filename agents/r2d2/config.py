@@ -1,11 +1,11 @@
 """Config of R2D2."""
 
 import dataclasses
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,7 +25,7 @@ class R2D2Config(
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (64,), ', before its core'
   )
-  core: str = settings.field(
+  core: Literal['lstm', 'gru'] = settings.field(
     'lstm', "Recurrent core: 'lstm' (the paper, section 2.3) or 'gru'."
   )
   core_size: config_checks.PositiveInt = settings.field(
@@ -106,7 +106,6 @@ class R2D2Config(
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_one_of(self, 'core', choices.CORES[1:])
     config_checks.check(
       self,
       'n_step',

@@ -28,12 +28,8 @@ def describe(
 ) -> experience_lib.Experience:
   """Describes the experience of an agent with prioritized or uniform replay.
 
-  Args:
-    config: Replay settings.
-    items: Kind of items.
-    spec: Environment spec.
-    num_environments: Number of environments of all actors.
-    **others: Further arguments of `Experience`.
+  There are `num_environments` in all actors; `others` are further arguments of
+  `Experience`.
   """
   names = {'max_size': 'max_replay_size', 'min_size': 'min_replay_size'}
   if config.num_sgd_steps_per_step > 1:
@@ -72,14 +68,10 @@ def describe_uniform(
   spec: specs.EnvironmentSpec,
   num_environments: int,
 ) -> experience_lib.Experience:
-  """Describes the experience of an agent with uniform replay.
+  """Describes the experience of an agent with uniform replay; see `describe`.
 
-  Args:
-    config: An `agent_config.AgentConfig` that also has `max_replay_size`,
-      `min_replay_size` and `samples_per_insert`.
-    items: Kind of items.
-    spec: Environment spec.
-    num_environments: Number of environments of all actors.
+  `config` is an `agent_config.AgentConfig` that also has `max_replay_size`,
+  `min_replay_size` and `samples_per_insert`.
   """
   names = (
     'batch_size', 'discount', 'learning_rate', 'prefetch', 'max_replay_size',
@@ -103,9 +95,7 @@ class TransitionReplayBuilder(builder.Builder):
     """Kind of the items."""
     return adders.Transitions(self.config.n_step, self.config.discount)
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     return describe(self.config, self.transitions, spec, num_environments)
 
 

@@ -1,4 +1,4 @@
-"""Base classes of builders of reward models."""
+"""Base class of builders of reward models."""
 
 import abc
 import dataclasses
@@ -26,12 +26,14 @@ class RewardModelBuilder(builder.Builder):
   Attributes:
     name: Value of `--reward_model`, saved in checkpoints.
     config_class: Class of the reward model's config, with defaults.
+    imitates: Whether it compares demonstrations with the agent's own steps.
     wrapped: The agent's builder.
     reward_model_config: Config of the reward model.
   """
 
   name: ClassVar[str]
   config_class: ClassVar[type[config_lib.RewardModelConfig]]
+  imitates: ClassVar[bool] = False
 
   def __init__(
     self,
@@ -67,42 +69,24 @@ class RewardModelBuilder(builder.Builder):
       )
     self.wrapped = wrapped
     self.reward_model_config: Any = config or self.config_class()
-
-  @property
-  def reward_model_identity(self) -> dict[str, Any]:
     settings = settings_lib.plain(dataclasses.asdict(self.reward_model_config))
-    return {
+    self.reward_model_identity = {
       config_lib.REWARD_MODEL: self.name,
       **{config_lib.PREFIX + name: value for name, value in settings.items()},
     }
-
-  @property
-  def needs_demonstrations(self) -> bool:
-    return self.wrapped.needs_demonstrations
-
-  @property
-  def needs_own_steps(self) -> bool:
-    return self.wrapped.needs_own_steps
-
-  @property
-  def needs_whole_batches(self) -> bool:
-    return self.wrapped.needs_whole_batches
-
-  @property
-  def observes_previous_action_and_reward(self) -> bool:
-    return self.wrapped.observes_previous_action_and_reward
+    self.needs_demonstrations = self.imitates or wrapped.needs_demonstrations
+    self.needs_own_steps = self.imitates or wrapped.needs_own_steps
+    self.needs_whole_batches = wrapped.needs_whole_batches
+    shows = wrapped.observes_previous_action_and_reward
+    self.observes_previous_action_and_reward = shows
 
   def make_network(self, spec: specs.EnvironmentSpec) -> Any:
     return self.wrapped.make_network(spec)
 
-  def make_policy(
-    self, network: Any, acting: builder.Acting
-  ) -> interfaces.Policy:
+  def make_policy(self, network, acting) -> interfaces.Policy:
     return self.wrapped.make_policy(network, acting)
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     experience = self.wrapped.experience(spec, num_environments)
     items = experience.items
     if isinstance(items, adders.Transitions) and items.n_step > 1:
@@ -124,9 +108,7 @@ class RewardModelBuilder(builder.Builder):
       )
     return experience
 
-  def make_update(
-    self, network: Any, spec: specs.EnvironmentSpec
-  ) -> interfaces.Update:
+  def make_update(self, network, spec) -> interfaces.Update:
     update = self.wrapped.make_update(network, spec)
     observes_previous = self.observes_previous_action_and_reward
     if observes_previous:
@@ -148,15 +130,3 @@ class RewardModelBuilder(builder.Builder):
 
 def _refusal(problem: str) -> SettingError:
   return SettingError(config_lib.REWARD_MODEL, f'must {problem}')
-
-
-class ImitatingBuilder(RewardModelBuilder):
-  """Base class of imitation learning from demonstrations and own steps."""
-
-  @property
-  def needs_demonstrations(self) -> bool:
-    return True
-
-  @property
-  def needs_own_steps(self) -> bool:
-    return True

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import interfaces, types
+from repertory.components.runtime import loops
 
 # Key of the observation for agents that also observe action and reward.
 OBSERVATION = 'observation'
@@ -63,13 +64,9 @@ class RewardingUpdate(interfaces.Update):
     rewards: Rewards,
     observes_previous_action_and_reward: bool = False,
   ):
-    """Initializes the update.
+    """Takes the agent's update, and the reward model, called before it.
 
-    Args:
-      wrapped: The agent's update.
-      rewards: Reward model, called before the agent's update.
-      observes_previous_action_and_reward: Whether the agent observes them; the
-        reward model does not.
+    The agent may observe previous action and reward; the reward model does not.
     """
     super().__init__()
     self._wrapped = wrapped
@@ -112,17 +109,13 @@ def _steps_of(sample: types.Sample) -> StepBatch:
     )
   has_marks = not isinstance(is_demonstration, tuple)
   return StepBatch(
-    tree.map_structure(lambda x: _merge(x[:, :-1]), data.observation),
-    tree.map_structure(_merge, data.action),
-    tree.map_structure(lambda x: _merge(x[:, 1:]), data.observation),
-    _merge(data.reward),
-    _merge(data.mask),
+    tree.map_structure(lambda x: loops.merge_axes(x[:, :-1]), data.observation),
+    tree.map_structure(loops.merge_axes, data.action),
+    tree.map_structure(lambda x: loops.merge_axes(x[:, 1:]), data.observation),
+    loops.merge_axes(data.reward),
+    loops.merge_axes(data.mask),
     tf.repeat(is_demonstration, data.reward.shape[1]) if has_marks else (),
   )
-
-
-def _merge(leaf: tf.Tensor) -> tf.Tensor:
-  return tf.reshape(leaf, [leaf.shape[0] * leaf.shape[1], *leaf.shape[2:]])
 
 
 def _with_rewards(sample: types.Sample, rewards: tf.Tensor) -> types.Sample:

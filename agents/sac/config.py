@@ -1,17 +1,12 @@
 """Config of SAC."""
 
 import dataclasses
+import functools
+from typing import Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
-from repertory.components.config import choices, settings
-
-# Settings without support for discrete actions, and their disabled values.
-_WITHOUT = {
-  'dropout_rate': 0.0,
-  'num_quantiles': None,
-  'conservative_weight': None,
-}
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +22,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
   critic_hidden_sizes: config_checks.Sizes | None = settings.field(
     None, 'Hidden layer sizes of each critic; None for hidden_sizes.'
   )
-  body: str = settings.field(
+  body: config_checks.Body = settings.field(
     'mlp',
     "Kind of hidden layers: 'mlp' with ReLU, as in the paper; "
     "'layer_norm_mlp' with layer normalization of the first layer; "
@@ -36,12 +31,12 @@ class SACConfig(replay_config.TransitionReplayConfig):
     "arXiv:1902.05605; or 'simba', residual blocks of equal sizes: SimBa, "
     'arXiv:2410.09754, has (128,) and for critics (512, 512).',
   )
-  critic_body: str | None = settings.field(
+  critic_body: config_checks.Body | None = settings.field(
     None,
     'Kind of hidden layers of the critics; None for body. DroQ has '
     "'normalized_mlp'.",
   )
-  dropout_rate: float = settings.field(
+  dropout_rate: config_checks.Share = settings.field(
     0.0,
     "Dropout rate of the critics' hidden layers, for 'normalized_mlp': DroQ, "
     'arXiv:2110.02034, has 0.01.',
@@ -56,7 +51,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
     'Number of random critics whose minimum is the target, sampled in each '
     'learner step; None for all. REDQ has 2.',
   )
-  critics_of_policy: str = settings.field(
+  critics_of_policy: Literal['least', 'mean'] = settings.field(
     'least',
     "Value for the policy loss: 'least' (minimum) of the critics, or their "
     "'mean' as in REDQ.",
@@ -66,7 +61,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
     'Learner steps between updates of policy and temperature; REDQ has 20, '
     'with 20 learner steps per environment step.',
   )
-  num_quantiles: int | None = settings.field(
+  num_quantiles: config_checks.PositiveInt | None = settings.field(
     None,
     'Quantiles of each critic, whose mean is the value (TQC); None for scalar '
     "values. TQC, arXiv:2005.04269, has 25, with critics_of_policy 'mean'.",
@@ -102,7 +97,7 @@ class SACConfig(replay_config.TransitionReplayConfig):
     'Learning rate of Adam for the temperature: the paper, table 1; 0 for a '
     'constant temperature.',
   )
-  adam_first_decay: float = settings.field(
+  adam_first_decay: config_checks.Share = settings.field(
     0.9,
     'β1 of Adam for policy and critics: arXiv:1412.6980; CrossQ has 0.5.',
   )
@@ -129,20 +124,34 @@ class SACConfig(replay_config.TransitionReplayConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    config_checks.check_one_of(self, 'critics_of_policy', ('least', 'mean'))
-    config_checks.check_one_of(self, 'body', choices.BODIES)
-    config_checks.check_one_of(self, 'critic_body', (None, *choices.BODIES))
-    config_checks.check(
-      self,
-      'num_target_critics',
-      (self.num_target_critics or 1) <= self.num_critics,
-      f'at most num_critics = {self.num_critics}',
+    check = functools.partial(config_checks.check, self)
+    most = f'at most num_critics = {self.num_critics}'
+    number = self.num_target_critics or 1
+    check('num_target_critics', number <= self.num_critics, most)
+    body, sizes = self.critic_layers
+    for name, kind, layers in (
+      ('hidden_sizes', self.body, self.hidden_sizes),
+      ('critic_hidden_sizes', body, sizes),
+    ):
+      has_layers = kind == 'mlp' or len(layers) > 0
+      check(name, has_layers, f"not empty for body '{kind}'")
+      is_equal = kind != 'simba' or len(set(layers)) == 1
+      check(name, is_equal, "equal sizes, one for each block, for body 'simba'")
+    check(
+      'dropout_rate',
+      not self.dropout_rate or body == 'normalized_mlp',
+      f"0 for critics of body '{body}': dropout is part of 'normalized_mlp'",
     )
-    self._check_layers()
-    self._check_quantiles()
-    config_checks.check(
-      self, 'adam_first_decay', 0 <= self.adam_first_decay < 1, 'in [0, 1)'
-    )
+    dropped = self.num_dropped_quantiles
+    if self.num_quantiles is None:
+      check('num_dropped_quantiles', dropped == 0, '0 without num_quantiles')
+      return
+    most = f'less than num_quantiles = {self.num_quantiles}'
+    check('num_dropped_quantiles', dropped < self.num_quantiles, most)
+    uses_mean = self.critics_of_policy == 'mean'
+    check('critics_of_policy', uses_mean, "'mean' with quantiles")
+    uses_all = self.num_target_critics is None
+    check('num_target_critics', uses_all, 'None with quantiles')
 
   @property
   def critic_layers(self) -> tuple[str, tuple[int, ...]]:
@@ -159,72 +168,17 @@ class SACConfig(replay_config.TransitionReplayConfig):
     return self.num_quantiles or 1
 
   def check_discrete(self) -> None:
-    """Checks the settings for discrete actions.
-
-    Raises:
-      SettingError: If a setting supports only continuous actions.
-    """
-    for name, value in _WITHOUT.items():
-      holds = getattr(self, name) == value
-      config_checks.check(self, name, holds, f'{value!r} for discrete actions')
-    config_checks.check(
-      self,
-      'target_update_rate',
-      self.target_update_rate is not None,
-      'a number for discrete actions',
+    """Raises SettingError if a setting supports only continuous actions."""
+    check, when = (
+      functools.partial(config_checks.check, self),
+      'discrete actions',
     )
-
-  def _check_layers(self) -> None:
-    body, sizes = self.critic_layers
-    self._check_body('hidden_sizes', self.body, self.hidden_sizes)
-    self._check_body('critic_hidden_sizes', body, sizes)
-    config_checks.check(
-      self, 'dropout_rate', 0 <= self.dropout_rate < 1, 'in [0, 1)'
-    )
-    config_checks.check(
-      self,
-      'dropout_rate',
-      not self.dropout_rate or body == 'normalized_mlp',
-      f"0 for critics of body '{body}': dropout is part of 'normalized_mlp'",
-    )
-
-  def _check_body(self, name: str, body: str, sizes: tuple[int, ...]) -> None:
-    config_checks.check(
-      self,
-      name,
-      body == 'mlp' or len(sizes) > 0,
-      f"not empty for body '{body}'",
-    )
-    config_checks.check(
-      self,
-      name,
-      body != 'simba' or len(set(sizes)) == 1,
-      "equal sizes, one for each block, for body 'simba'",
-    )
-
-  def _check_quantiles(self) -> None:
-    if self.num_quantiles is None:
-      config_checks.check(
-        self,
-        'num_dropped_quantiles',
-        self.num_dropped_quantiles == 0,
-        '0 without num_quantiles',
-      )
-      return
-    config_checks.check_at_least(self, 1, 'num_quantiles')
-    config_checks.check(
-      self,
-      'num_dropped_quantiles',
-      self.num_dropped_quantiles < self.num_quantiles,
-      f'less than num_quantiles = {self.num_quantiles}',
-    )
-    for name, value in (
-      ('critics_of_policy', 'mean'),
-      ('num_target_critics', None),
-    ):
-      config_checks.check(
-        self, name, getattr(self, name) == value, f'{value!r} with quantiles'
-      )
+    check('dropout_rate', not self.dropout_rate, f'0.0 for {when}')
+    check('num_quantiles', self.num_quantiles is None, f'None for {when}')
+    has_weight = self.conservative_weight is not None
+    check('conservative_weight', not has_weight, f'None for {when}')
+    has_rate = self.target_update_rate is not None
+    check('target_update_rate', has_rate, f'a number for {when}')
 
 
 PRESETS = {

@@ -36,9 +36,7 @@ _POLICY_METRICS = (
 _TARGET_SHARE = 0.98
 
 
-class SACBuilder(
-  additional.TakesAdditionalLoss, experience_replay.TransitionReplayBuilder
-):
+class SACBuilder(experience_replay.TransitionReplayBuilder):
   """Soft actor-critic (SAC) with a learned temperature.
 
   See https://arxiv.org/abs/1812.05905. The builder's network is the policy; the
@@ -46,11 +44,12 @@ class SACBuilder(
   """
 
   config: sac_config.SACConfig
+  takes_additional_loss = True
 
-  @property
-  def needs_whole_batches(self):
-    critic_body, _ = self.config.critic_layers
-    return 'batch_renorm_mlp' in (self.config.body, critic_body)
+  def __init__(self, config: sac_config.SACConfig | None = None):
+    super().__init__(config)
+    bodies = self.config.body, self.config.critic_layers[0]
+    self.needs_whole_batches = 'batch_renorm_mlp' in bodies
 
   def make_network(self, spec):
     config = self.config
@@ -61,12 +60,13 @@ class SACBuilder(
       config.check_discrete()
       actions = discrete_actions.DiscreteActions(spec.actions)
       num_outputs = actions.num_actions
-    torso = networks.ObservationTorso(
-      spec.observations, config.hidden_sizes, config.image_torso, config.body
+    return networks.make_sequential(
+      spec.observations,
+      config.hidden_sizes,
+      config.image_torso,
+      snt.Linear(num_outputs, name='head'),
+      body=config.body,
     )
-    network = snt.Sequential([torso, snt.Linear(num_outputs, name='head')])
-    networks.create_variables(network, spec.observations)
-    return network
 
   def make_critics(
     self, spec: specs.EnvironmentSpec
@@ -110,7 +110,7 @@ class SACBuilder(
       make(spec) if has_targets else None,
       spec.actions,
       self.config,
-      self.given_loss,
+      self.additional_loss,
     )
     return experience_replay.in_series(update, self.config)
 
@@ -142,11 +142,8 @@ class Temperature(tf.Module):
   def __init__(self, config: sac_config.SACConfig, target_entropy: float):
     super().__init__()
     self._target_entropy = target_entropy
-    self._log_temperature = tf.Variable(
-      math.log(config.initial_temperature),
-      dtype=tf.float32,
-      name='log_temperature',
-    )
+    initial = tf.constant(math.log(config.initial_temperature), tf.float32)
+    self._log_temperature = tf.Variable(initial, name='log_temperature')
     self._optimizer = learners.ClippedAdam(
       [self._log_temperature],
       config.temperature_learning_rate,
@@ -166,10 +163,12 @@ class Temperature(tf.Module):
 
 
 class Values:
-  """Scalar values of N critics, with their minimum as target.
+  """Values of N critics, scalars or the means of K quantiles of each (TQC).
 
-  Outputs of all critics are concatenated; those of discrete actions have a
-  further axis, `[B, A, N]`. Noise chooses random critics.
+  Targets are the minimum of scalars, of random critics if they are fewer; or
+  quantiles without the largest: https://arxiv.org/abs/2005.04269. Outputs of
+  all critics are concatenated; scalars of discrete actions have a further axis,
+  `[B, A, N]`.
   """
 
   def __init__(self, config: sac_config.SACConfig, noise: learners.UpdateNoise):
@@ -177,33 +176,48 @@ class Values:
     self._noise = noise
 
   def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns next-state values for targets, `[B, 1]`, from `[B, N]`."""
+    """Returns next-state values for targets, `[B, M]`, from `[B, N K]`."""
+    if self._config.num_quantiles is not None:
+      dropped = self._config.num_dropped_quantiles
+      return losses.truncated_quantiles(self._split(outputs), dropped)
     return tf.reduce_min(self._drawn(outputs), axis=-1, keepdims=True)
 
   def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns values for the policy loss, `[B]`, from outputs `[B, N]`."""
+    """Returns values for the policy loss, `[B]`, from outputs `[B, N K]`."""
     if self._config.critics_of_policy == 'mean':
       return tf.reduce_mean(outputs, axis=-1)
     return tf.reduce_min(outputs, axis=-1)
 
   def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns the value of each critic, `[B, N]`, from outputs `[B, N]`."""
-    return outputs
+    """Returns the value of each critic, `[B, N]`, from outputs `[B, N K]`."""
+    if self._config.num_quantiles is None:
+      return outputs
+    return tf.reduce_mean(self._split(outputs), axis=-1)
 
   def errors(
     self, outputs: tf.Tensor, targets: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Computes errors of outputs `[B, N]` to targets `[B, 1]`.
+    """Returns losses, summed over critics, and mean absolute errors, `[B]`.
 
-    Returns:
-      The loss of each item, summed over critics, and its absolute TD error,
-      averaged over critics, `[B]`.
+    Outputs are `[B, N K]`, targets `[B, M]`.
     """
-    errors = targets - outputs  # [B, N]
-    return (
-      0.5 * tf.reduce_sum(errors**2, axis=-1),
-      tf.reduce_mean(tf.abs(errors), axis=-1),
-    )
+    if self._config.num_quantiles is None:
+      errors = targets - outputs  # [B, N]
+      losses_per_item = 0.5 * tf.reduce_sum(errors**2, axis=-1)
+      return losses_per_item, tf.reduce_mean(tf.abs(errors), axis=-1)
+    taus = losses.quantile_midpoints(self._config.num_quantiles)[None]  # [1, K]
+    critic_losses = [
+      losses.quantile_huber(quantiles, taus, targets, threshold=1.0)
+      for quantiles in tf.unstack(self._split(outputs), axis=1)
+    ]  # N times [B]
+    mean = tf.reduce_mean(targets, axis=-1, keepdims=True)  # [B, 1]
+    errors = mean - self.of_each(outputs)  # [B, N]
+    return tf.add_n(critic_losses), tf.reduce_mean(tf.abs(errors), axis=-1)
+
+  def _split(self, outputs: tf.Tensor) -> tf.Tensor:
+    config = self._config
+    shape = [-1, config.num_critics, config.num_critic_outputs]
+    return tf.reshape(outputs, shape)  # [B, N, K]
 
   def _drawn(self, q: tf.Tensor) -> tf.Tensor:
     """Returns values `[B, M]` of random critics, from `[B, N]` of all."""
@@ -212,45 +226,6 @@ class Values:
       return q
     keys = tf.random.stateless_uniform([q.shape[-1]], self._noise.seed())
     return tf.gather(q, tf.argsort(keys)[:number], axis=-1)
-
-
-class Quantiles:
-  """Truncated quantile critics (TQC): K quantiles of each of N critics.
-
-  Values are means over quantiles, and the largest quantiles of targets are
-  dropped: https://arxiv.org/abs/2005.04269. Methods are those of `Values`.
-  """
-
-  def __init__(self, config: sac_config.SACConfig):
-    self._num_critics = config.num_critics
-    self._num_quantiles = config.num_critic_outputs
-    self._num_dropped = config.num_dropped_quantiles
-
-  def of_target(self, outputs: tf.Tensor) -> tf.Tensor:
-    """Returns next-state quantiles for targets, `[B, M]`, from `[B, N K]`."""
-    return losses.truncated_quantiles(self._split(outputs), self._num_dropped)
-
-  def of_policy(self, outputs: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_mean(outputs, axis=-1)
-
-  def of_each(self, outputs: tf.Tensor) -> tf.Tensor:
-    return tf.reduce_mean(self._split(outputs), axis=-1)
-
-  def errors(
-    self, outputs: tf.Tensor, targets: tf.Tensor
-  ) -> tuple[tf.Tensor, tf.Tensor]:
-    taus = losses.quantile_midpoints(self._num_quantiles)[None]  # [1, K]
-    quantiles = self._split(outputs)  # [B, N, K]
-    critic_losses = [
-      losses.quantile_huber(of_one, taus, targets, threshold=1.0)
-      for of_one in tf.unstack(quantiles, axis=1)
-    ]  # N times [B]
-    mean = tf.reduce_mean(targets, axis=-1, keepdims=True)  # [B, 1]
-    differences = mean - self.of_each(outputs)  # [B, N]
-    return tf.add_n(critic_losses), tf.reduce_mean(tf.abs(differences), axis=-1)
-
-  def _split(self, outputs: tf.Tensor) -> tf.Tensor:
-    return tf.reshape(outputs, [-1, self._num_critics, self._num_quantiles])
 
 
 class Sampled(NamedTuple):
@@ -292,9 +267,8 @@ class SACUpdate(interfaces.Update):
     self._target_critics = target_critics
     self._config = config
     self._additional_loss = additional_loss
-    # None for discrete actions.
-    self._distribution: Any = None
-    self._actions: Any = None
+    self._distribution: Any = None  # None for discrete actions.
+    self._actions: Any
     if action_parts.are_continuous(action_spec):
       self._actions = action_scaling.ActionScaling(action_spec)
       size = self._actions.size
@@ -306,20 +280,16 @@ class SACUpdate(interfaces.Update):
     if config.target_entropy is not None:
       target_entropy = config.target_entropy
     self._temperature = Temperature(config, target_entropy)
-    self._policy_optimizer, self._critic_optimizer = (
-      learners.ClippedAdam.from_config(
-        network, config, learning_rate, first_decay=config.adam_first_decay
-      )
-      for network, learning_rate in (
-        (online.policy, config.policy_learning_rate),
-        (online.critic, None),
-      )
+    decay = config.adam_first_decay
+    self._policy_optimizer = learners.ClippedAdam.from_config(
+      online.policy, config, config.policy_learning_rate, first_decay=decay
+    )
+    self._critic_optimizer = learners.ClippedAdam.from_config(
+      online.critic, config, first_decay=decay
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
-    self._values: Values | Quantiles = Values(config, self._noise)
-    if config.num_quantiles is not None:
-      self._values = Quantiles(config)
+    self._values = Values(config, self._noise)
     self._update_target = None
     if target_critics is not None and config.target_update_rate is not None:
       self._update_target = learners.SoftUpdate(
@@ -335,14 +305,10 @@ class SACUpdate(interfaces.Update):
 
   @property
   def learned(self):
-    critics = [self._online.critic, self._target_critics]
-    statistics = [
-      variable
-      for one in critics
-      if one is not None
-      for variable in one.variables
-      if not variable.trainable
-    ]
+    variables = [*self._online.critic.variables]
+    if self._target_critics is not None:
+      variables += self._target_critics.variables
+    statistics = [v for v in variables if not v.trainable]
     return {**super().learned, 'statistics': statistics}
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
@@ -491,11 +457,10 @@ class SACUpdate(interfaces.Update):
     return tf.stack(gaps, axis=-1)
 
   def _dropout(self, action: tf.Tensor) -> Sequence[tf.Tensor]:
-    """Returns new dropout masks of the critics' layers, if any.
+    """Returns new dropout masks of the critics' layers, if any, of mean 1.
 
     They are `[B, N, S]` for actions `[B, D]`, and `[B, P, N, S]` for actions
-    `[B, P, D]`. Entries are 0 at `dropout_rate`, and otherwise scaled to a mean
-    of 1.
+    `[B, P, D]`.
     """
     rate = self._config.dropout_rate
     if not rate:

@@ -25,13 +25,7 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
   to [−1, 1], as the policy has them, `[B, D]`, and have values `[B, N]`.
   """
 
-  def __init__(
-    self,
-    online: policy_and_critic.Networks,
-    target: policy_and_critic.Networks,
-    actions: action_scaling.ActionScaling,
-    config: td3_config.TD3Config,
-  ):
+  def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
     self._noise = learners.UpdateNoise()
     self._update_target = learners.SoftUpdate(
@@ -56,13 +50,14 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
   def _improve_critics(
     self, data: types.Transition, weights: tf.Tensor
   ) -> tuple[dict, tf.Tensor]:
-    target_policy, target_critics = map(data_parallel.split_rows, self._target)
-    action_t = self._smooth(target_policy(data.next_observation))  # [B, D]
+    action_t = self._smooth(
+      self._target_policy(data.next_observation)
+    )  # [B, D]
     targets = losses.clipped_double_q_targets(
       r_t=data.reward,
       # The adder applied γ between the rewards; this is the last factor.
       discount_t=self._config.discount * data.discount,
-      q_t=target_critics(data.next_observation, action_t),
+      q_t=self._target_critic(data.next_observation, action_t),
     )  # [B]
     action_tm1 = self._actions.from_action(data.action)  # [B, D]
     return policy_and_critic.update_critics(
@@ -82,11 +77,10 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
     return tf.clip_by_value(action + noise, -1.0, 1.0)
 
   def _improve_policy(self, data: types.Transition) -> dict[str, tf.Tensor]:
-    policy = data_parallel.split_rows(self._online.policy)
     first_critic = data_parallel.split_rows(self._online.critic.first)
     alpha = self._config.behavior_cloning_alpha
     with tf.GradientTape() as tape:
-      action = policy(data.observation)  # [B, D]
+      action = self._policy(data.observation)  # [B, D]
       q = tf.squeeze(first_critic(data.observation, action), axis=-1)  # [B]
       value = tf.reduce_mean(q)
       loss = -value
@@ -109,13 +103,13 @@ class TD3Builder(policy_and_critic.PolicyAndCriticBuilder):
   update_class = TD3Update
 
   def make_network(self, spec):
-    size = action_scaling.ActionScaling(spec.actions).size
-    torso = networks.ObservationTorso(
-      spec.observations, self.config.hidden_sizes, self.config.image_torso
+    config = self.config
+    head = snt.Linear(
+      action_scaling.ActionScaling(spec.actions).size, name='head'
     )
-    network = snt.Sequential([torso, snt.Linear(size, name='head'), tf.tanh])
-    networks.create_variables(network, spec.observations)
-    return network
+    return networks.make_sequential(
+      spec.observations, config.hidden_sizes, config.image_torso, head, tf.tanh
+    )
 
   def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
     """Creates critics; also called for the target critics."""

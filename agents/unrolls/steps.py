@@ -50,8 +50,8 @@ def steps_of(data: types.Sequence, **inputs: types.Nest) -> Steps:
 class MinibatchUpdate(interfaces.Update):
   """Base class of updates that take several epochs of minibatch steps.
 
-  With the setting `scale_rewards`, values are learned in the scale of returns,
-  which therefore belongs to what is learned.
+  With `scale_rewards`, values are learned in the scale of returns, which
+  therefore belongs to what is learned.
   """
 
   def __init__(
@@ -59,6 +59,7 @@ class MinibatchUpdate(interfaces.Update):
     network: networks.SequenceNetwork,
     config: unroll_config.MinibatchConfig,
     acting: networks.SequenceNetwork | None = None,
+    scale_rewards: bool = False,
   ):
     """Creates the optimizer of `network`; `acting` is exported if given."""
     super().__init__(network if acting is None else acting)
@@ -70,9 +71,7 @@ class MinibatchUpdate(interfaces.Update):
       network, config, self._learning_rate
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
-    self._return_scale = None
-    if getattr(config, 'scale_rewards', False):
-      self._return_scale = learners.RunningScale()
+    self._return_scale = learners.RunningScale() if scale_rewards else None
     # For shuffling minibatches.
     self._noise = learners.UpdateNoise()
 

@@ -4,7 +4,7 @@ import dataclasses
 from typing import Any, ClassVar
 
 from repertory.agents.interface import agent_config, config_checks
-from repertory.components.config import choices, settings
+from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,9 @@ class UnrollConfig(agent_config.AgentConfig):
   # (arXiv:1707.06347, table 5), and IMPALA's batches come from several actors.
   default_environments_per_actor: ClassVar[int] = 8
 
-  core: str = settings.field('none', "Recurrent core: 'none', 'lstm' or 'gru'.")
+  core: config_checks.Core = settings.field(
+    'none', "Recurrent core: 'none', 'lstm' or 'gru'."
+  )
   core_size: config_checks.PositiveInt = settings.field(
     128, 'Output size of the recurrent core.'
   )
@@ -52,10 +54,6 @@ class UnrollConfig(agent_config.AgentConfig):
     'Number of batches that the replay server prefetches; each one makes data '
     'more off-policy.',
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_one_of(self, 'core', choices.CORES)
 
   def batch_size_for(self, num_environments: int) -> int:
     """Returns the batch size of a learner step, in unrolls.

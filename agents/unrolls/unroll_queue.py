@@ -3,6 +3,7 @@
 from typing import Any
 
 from repertory.agents.interface import builder
+from repertory.agents.unrolls import unroll_config
 from repertory.components import (
   adders,
   distributions,
@@ -12,7 +13,6 @@ from repertory.components import (
   specs,
   types,
 )
-from repertory.components.networks import SequenceNetwork
 from repertory.components.transports import experience as experience_lib
 
 
@@ -21,13 +21,20 @@ class UnrollQueueBuilder(builder.Builder):
 
   It describes the experience and creates a stochastic policy, for networks with
   outputs `networks.ActorCriticOutput`, which agents may override. `config` is
-  an `unroll_config.UnrollConfig`. Unrolls continue across episode boundaries,
-  unless its setting `across_episodes` is false.
+  an `unroll_config.UnrollConfig`.
+
+  Attributes:
+    across_episodes: Whether unrolls continue across episode boundaries.
   """
 
-  def make_policy(
-    self, network: SequenceNetwork, acting: builder.Acting
-  ) -> interfaces.Policy:
+  across_episodes: bool = True
+
+  def __init__(self, config: unroll_config.UnrollConfig | None = None):
+    super().__init__(config)
+    shows = self.config.previous_action_and_reward
+    self.observes_previous_action_and_reward = shows
+
+  def make_policy(self, network, acting) -> interfaces.Policy:
     return policies.StochasticPolicy(
       network,
       distributions.make_distribution(acting.spec.actions),
@@ -42,12 +49,10 @@ class UnrollQueueBuilder(builder.Builder):
       distributions.make_distribution(spec.actions), network.state_spec()
     )
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     unrolls = adders.Sequences(
       length=self.config.unroll_length + 1,
-      across_episodes=getattr(self.config, 'across_episodes', True),
+      across_episodes=self.across_episodes,
       extras_spec=self.extras_spec(spec),
     )
     queue_size = self.config.queue_size_for(num_environments)

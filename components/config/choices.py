@@ -8,10 +8,6 @@ BODIES = (
 )  # fmt: skip
 # Recurrent cores, see `networks.make_core`.
 CORES = ('none', 'lstm', 'gru')
-# Parameterizations of returns, see `return_distributions`.
-RETURN_DISTRIBUTIONS = (
-  'none', 'categorical', 'quantile', 'implicit_quantile'
-)  # fmt: skip
 # Communication graphs of learners, see `gossip.mixing`.
 GRAPHS = ('ring', 'exponential', 'complete')
 # Reactions to a non-finite learner step, see `learners.divergence`.

@@ -11,13 +11,8 @@ def find(sums: tf.Tensor, weights: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
   weight of 0, despite rounding: XLA may add up each sum in another order, so
   that sums differ next to a weight of 0, and a number may exceed the last sum.
 
-  Args:
-    sums: The cumulative sums of the weights, `[..., N]`.
-    weights: Non-negative, `[..., N]`, at least one positive per row.
-    numbers: From 0 to below a row's last sum, up to rounding, `[...]`.
-
-  Returns:
-    int32 `[...]`.
+  Weights, at least one positive per row, and their sums are `[..., N]`; numbers
+  from 0 to below the last sum, up to rounding, and indices, int32, `[...]`.
   """
   places = np.arange(weights.shape[-1], dtype=np.int32)
   is_present = weights > 0

@@ -38,7 +38,9 @@ class GradientLearner(learner_state.LearnerState):
         own, as of `replay.Batches`.
       priority_updater: Writes new priorities to replay; None without
         priorities.
-      logger: Gets the metrics of every step, see `LearnerState`.
+      logger: Gets the metrics of every step, see `LearnerState`. Sequences add
+        'policy_lag', the mean age of the acting weights in learner steps; items
+        with targets add 'target_age', that of the weights behind the targets.
       jit_compile: Whether to compile with XLA: faster for small networks.
       divergence: Reaction to a non-finite update; by default the learner stops
         and saves nothing.

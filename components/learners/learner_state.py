@@ -4,7 +4,7 @@ import abc
 import functools
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,10 +39,8 @@ class LearnerState(core.Learner):
 
     Args:
       update: The update, which owns all learned variables.
-      logger: Gets the metrics of every step. Sequences add 'policy_lag', the
-        mean age of the acting weights in learner steps; items with targets add
-        'target_age', that of the weights behind the targets; and with skipping
-        there is 'skipped_updates', the number so far.
+      logger: Gets the metrics of every step, and with skipping
+        'skipped_updates', the number so far.
       divergence: Reaction to a non-finite update; by default the learner stops
         and saves nothing.
     """
@@ -86,9 +84,7 @@ class LearnerState(core.Learner):
       FloatingPointError: If a variable is not finite.
     """
     with self._lock:
-      state = self._read_all()
-      state['learner_steps'] = np.asarray(self._steps, np.int64)
-      state['max_priority'] = np.asarray(self._max_priority, np.float64)
+      state = {**self._read_all(), **self._numbers()}
     _check_finite(state)
     return state
 
@@ -99,10 +95,8 @@ class LearnerState(core.Learner):
       ValueError: Naming missing, unexpected or differently shaped arrays;
         nothing is changed then.
     """
-    variables = self._named_variables()
-    counts = {'learner_steps': (), 'max_priority': ()}
     with self._lock:
-      _assign(variables, state, counts)
+      _assign(self._named_variables(), state, self._numbers())
       self._steps = int(state['learner_steps'])
       self._max_priority = float(state['max_priority'])
 
@@ -118,20 +112,24 @@ class LearnerState(core.Learner):
       ValueError: Naming the arrays that do not fit; nothing is changed then.
     """
     with self._lock:
-      _assign(self._learned, state, {})
+      _assign(self._learned, state)
 
   @functools.cached_property
   def _learned(self) -> dict[str, tf.Variable]:
     return name_learned(self._module)  # Takes a millisecond.
 
+  def _numbers(self) -> dict[str, np.ndarray]:
+    return {
+      'learner_steps': np.asarray(self._steps, np.int64),
+      'max_priority': np.asarray(self._max_priority, np.float64),
+    }
+
   def _get(self, name: str) -> types.Nest:
-    if name == 'learner_steps':
-      return np.asarray(self._steps, np.int64)
-    if name == 'max_priority':
-      return np.asarray(self._max_priority, np.float64)
-    exports = self._module.exports
+    exports, numbers = self._module.exports, self._numbers()
+    if name in numbers:
+      return numbers[name]
     if name not in exports:
-      known = sorted([*exports, 'learner_steps', 'max_priority'])
+      known = sorted([*exports, *numbers])
       raise KeyError(f"Unknown variables '{name}'; known are {known}.")
     return tree.map_structure(lambda v: v.numpy(), list(exports[name]))
 
@@ -253,7 +251,7 @@ def restore_exported(
     ValueError: Naming the arrays that do not fit; nothing is changed then.
   """
   saved = {k: v for k, v in state.items() if k.startswith(f'{export}/')}
-  _assign(_name_variables({export: variables}), saved, {})
+  _assign(_name_variables({export: variables}), saved)
 
 
 def save_exported(
@@ -299,11 +297,11 @@ def _name_variables(
 def _assign(
   variables: Mapping[str, tf.Variable],
   state: Mapping[str, np.ndarray],
-  others: Mapping[str, tuple[int, ...]],
+  numbers: Collection[str] = (),
 ) -> None:
-  """Assigns arrays, if they fit the variables and other shapes."""
+  """Assigns arrays, if they fit the variables, and there are also numbers."""
   shapes = {name: tuple(v.shape) for name, v in variables.items()}
-  check_matches(state, {**shapes, **others})
+  check_matches(state, {**shapes, **dict.fromkeys(numbers, ())})
   for name, variable in variables.items():
     variable.assign(state[name])
 

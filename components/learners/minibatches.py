@@ -96,24 +96,11 @@ def shuffled_minibatches(
 ) -> tuple[tf.Tensor, tf.Tensor]:
   """Splits items into minibatches, shuffled in each epoch.
 
-  In every epoch each item is in exactly one minibatch. Sizes differ by one at
-  most; smaller ones are padded with items that do not count.
-
-  Args:
-    seed: int32 `[2]`; equal seeds give equal minibatches.
-    num_items: N.
-    num_epochs: E, passes over all items.
-    num_minibatches: M; a ValueError is raised unless it is in [1, N].
-
-  Returns:
-    Indices of items, int32 `[E · M, ⌈N / M⌉]`, and whether they count, bool of
-    the same shape.
+  In each of E epochs each of N items is in exactly one of M minibatches. Sizes
+  differ by one at most; smaller ones are padded with items that do not count.
+  Returns indices of items, int32 `[E · M, ⌈N / M⌉]`, and whether they count,
+  bool. They follow from the seed, int32 `[2]`.
   """
-  if not 1 <= num_minibatches <= num_items:
-    raise ValueError(
-      f'num_minibatches must be in [1, num_items] = [1, {num_items}], got '
-      f'{num_minibatches}.'
-    )
   parts = np.array_split(np.arange(num_items), num_minibatches)
   places = np.full([num_minibatches, len(parts[0])], num_items)
   for row, part in zip(places, parts):

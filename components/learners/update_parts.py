@@ -5,6 +5,7 @@ Their state is variables of the update, so a resumed run continues it.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import tensorflow as tf
 
@@ -45,9 +46,8 @@ class CosineAnnealing(LinearAnnealing):
 class DelayedUpdate(tf.Module):
   """Runs part of an update in every `period`-th call.
 
-  TD3 delays the policy in this way, so that it follows critics which have
-  settled: https://arxiv.org/abs/1802.09477, section 5.2. All variables that it
-  changes must exist before, optimizers' moments included: `ClippedAdam`'s do.
+  TD3 delays the policy in this way: https://arxiv.org/abs/1802.09477, section
+  5.2. All variables that it changes must exist before, as `ClippedAdam`'s do.
   """
 
   def __init__(
@@ -198,14 +198,8 @@ class RunningScale(tf.Module):
   ) -> tf.Tensor:
     """Updates the statistics with the returns of unrolls, and scales rewards.
 
-    Args:
-      rewards: Unscaled rewards, `[T, B]`.
-      discounts: With γ, `[T, B]`.
-      values: V(x_t), in the previous scale, `[T + 1, B]`.
-      mask: Bool `[T, B]`, true for valid steps.
-
-    Returns:
-      Rewards divided by the standard deviation, `[T, B]`.
+    Rewards, discounts with γ, and mask are `[T, B]`, values in the previous
+    scale `[T + 1, B]`.
     """
     values = self() * values
     _, returns = losses.generalized_advantages(
@@ -220,14 +214,13 @@ class RunningScale(tf.Module):
     return rewards / self()
 
 
+_Variables: TypeAlias = Sequence[tf.Variable | tf.Module]
+
+
 class _Target(tf.Module):
   """Target variables, made equal to online ones at construction."""
 
-  def __init__(
-    self,
-    source: Sequence[tf.Variable | tf.Module],
-    target: Sequence[tf.Variable | tf.Module],
-  ):
+  def __init__(self, source: _Variables, target: _Variables):
     super().__init__()
     self._source, self._target = (
       [
@@ -251,12 +244,7 @@ class PeriodicCopy(_Target):
   at construction.
   """
 
-  def __init__(
-    self,
-    source: Sequence[tf.Variable | tf.Module],
-    target: Sequence[tf.Variable | tf.Module],
-    period: int,
-  ):
+  def __init__(self, source: _Variables, target: _Variables, period: int):
     """Makes the first copy.
 
     Args:
@@ -286,12 +274,7 @@ class SoftUpdate(_Target):
   algorithm 1. They are made equal at construction.
   """
 
-  def __init__(
-    self,
-    source: Sequence[tf.Variable | tf.Module],
-    target: Sequence[tf.Variable | tf.Module],
-    rate: float,
-  ):
+  def __init__(self, source: _Variables, target: _Variables, rate: float):
     """Makes the variables equal; for arguments see `PeriodicCopy`."""
     super().__init__(source, target)
     if not 0 < rate <= 1:

@@ -41,13 +41,8 @@ def td3_bc_policy_loss(
   """TD3+BC policy loss, mean (−λ q(s, a)) + mean (a − a_data)².
 
   λ = α / mean |q|, without a gradient, makes the loss independent of the scale
-  of rewards. See https://arxiv.org/abs/2106.06860, equations 4 and 5.
-
-  Args:
-    q: Values of the policy's actions, `[B]`.
-    a: Actions of the policy, `[B, D]`.
-    a_data: The data set's actions in the same states, `[B, D]`.
-    alpha: α, the weight of the values.
+  of rewards. See https://arxiv.org/abs/2106.06860, equations 4 and 5. Values of
+  the policy's actions are `[B]`, its actions and the data set's `[B, D]`.
   """
   shape_checks.check_ranks(q=(q, 1))
   size = tf.reduce_mean(tf.abs(tf.stop_gradient(q)))

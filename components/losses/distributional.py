@@ -23,12 +23,8 @@ def categorical_projection(
     q_i = Σ_j max(0, 1 − |[z_p_j] − z_q_i| / Δz) p_j
 
   where [·] clips to the support. See https://arxiv.org/abs/1707.06887,
-  equation 7.
-
-  Args:
-    z_p: Atoms, `[B, N]`.
-    probs: p, their probabilities, `[B, N]`.
-    z_q: Atoms of the support, evenly spaced and ascending, `[M]`, M ≥ 2.
+  equation 7. Atoms z_p and their probabilities are `[B, N]`, the atoms z_q of
+  the support, evenly spaced and ascending, `[M]`, M ≥ 2.
   """
   shape_checks.check_ranks(z_p=(z_p, 2), probs=(probs, 2), z_q=(z_q, 1))
   size, num_atoms = tf.shape(z_p)[0], tf.shape(z_q)[0]
@@ -55,17 +51,9 @@ def categorical_td_targets(
 ) -> tf.Tensor:
   """Categorical TD targets (C51): r + γ Z(s', a') projected onto the support.
 
-  See https://arxiv.org/abs/1707.06887, algorithm 1. No gradient flows into
-  them.
-
-  Args:
-    r_t: Rewards, `[B]`.
-    discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    logits_t: Logits of the next state's return distribution Z, `[B, N]`.
-    z: Atoms of the support, `[N]`.
-
-  Returns:
-    Probabilities, `[B, N]`.
+  See https://arxiv.org/abs/1707.06887, algorithm 1. Rewards and discounts, γ
+  included, are `[B]`, logits of Z `[B, N]`, atoms z of the support `[N]`. No
+  gradient flows into the targets, probabilities `[B, N]`.
   """
   shape_checks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
   shape_checks.check_ranks(logits_t=(logits_t, 2), z=(z, 1))
@@ -86,18 +74,8 @@ def categorical_mixture_targets(
 
   The atoms of each action are shifted by its bonus, and its probabilities are
   weighted by the action's. With a single action of weight 1 and bonus 0 this is
-  `categorical_td_targets`. No gradient flows into the targets.
-
-  Args:
-    r_t: Rewards, `[B]`.
-    discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    logits_t: Logits of the return distributions of K actions, `[B, K, N]`.
-    weights_t: Probabilities of the actions, `[B, K]`.
-    bonuses_t: b_a, added to the return of each action, `[B, K]`.
-    z: Atoms of the support, `[N]`.
-
-  Returns:
-    Probabilities, `[B, N]`.
+  `categorical_td_targets`. Logits of K actions are `[B, K, N]`, probabilities
+  of the actions and bonuses b `[B, K]`; for the others see there.
   """
   shape_checks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1), z=(z, 1))
   shape_checks.check_ranks(logits_t=(logits_t, 3), weights_t=(weights_t, 2))
@@ -156,17 +134,9 @@ def quantile_huber(
   So the loss is minimal where a fraction τ of the targets is below.
 
   See https://arxiv.org/abs/1710.10044, equation 10, and, with the division by
-  κ, https://arxiv.org/abs/1806.06923, equation 3. No gradient flows into the
-  targets.
-
-  Args:
-    quantiles: θ, `[B, N]`.
-    taus: τ of the quantiles, in [0, 1], `[B, N]`, or `[1, N]` for all rows.
-    targets: y, samples or quantiles of the target distribution, `[B, M]`.
-    threshold: κ, where the Huber loss becomes linear.
-
-  Returns:
-    Losses, `[B]`.
+  κ, the threshold, https://arxiv.org/abs/1806.06923, equation 3. Quantiles θ
+  are `[B, N]`, their τ `[B, N]` or `[1, N]`, the targets y, samples or
+  quantiles, `[B, M]`, without gradients; losses are `[B]`.
   """
   shape_checks.check_ranks(quantiles=(quantiles, 2), taus=(taus, 2))
   shape_checks.check_ranks(targets=(targets, 2))

@@ -40,13 +40,8 @@ def mpo_e_step(
     p_i ∝ π_i exp(q_i / η)
     g(η) = η ε + η mean log Σ_i π_i exp(q_i / η)
 
-  Minimizing g lowers η while KL(p ‖ π) < ε, and raises it otherwise.
-
-  Args:
-    q: Values of the candidates, `[B, N]`; no gradient flows into them.
-    log_prior: log π, `[B, N]`; no gradient flows into them either.
-    temperature: η, a scalar above 0.
-    epsilon: ε, the bound of the mean KL divergence.
+  Minimizing g lowers η while the mean KL(p ‖ π) < ε, and raises it otherwise.
+  Values q of the candidates and log π are `[B, N]`, without gradients.
   """
   shape_checks.check_ranks(q=(q, 2), log_prior=(log_prior, 2))
   q, log_prior = tf.stop_gradient(q), tf.stop_gradient(log_prior)
@@ -81,12 +76,8 @@ def mpo_kl_loss(
 
     penalty = Σ_d α_d k_d, dual loss = Σ_d α_d (ε − k_d)
 
-  α is constant in the penalty, and k in the dual loss.
-
-  Args:
-    kl: KL divergences, `[B, D]`.
-    alpha: α, Lagrange multipliers, `[D]`.
-    epsilon: ε, the bound of each mean.
+  α is constant in the penalty, and k in the dual loss. KL divergences are
+  `[B, D]`, multipliers α `[D]`.
   """
   shape_checks.check_ranks(kl=(kl, 2), alpha=(alpha, 1))
   mean = tf.reduce_mean(kl, axis=0)  # [D]
@@ -96,14 +87,10 @@ def mpo_kl_loss(
 
 
 def categorical_mixture(logits: tf.Tensor, log_weights: tf.Tensor) -> tf.Tensor:
-  """Log-probabilities of a mixture of categorical distributions.
+  """Log-probabilities of a mixture, log Σ_i w_i p_i, `[B, M]`.
 
-  Args:
-    logits: Logits of each distribution, `[B, N, M]`.
-    log_weights: log w, logarithms of the mixture weights, `[B, N]`.
-
-  Returns:
-    log Σ_i w_i p_i, −∞ where single precision underflows, `[B, M]`.
+  Logits of the p_i are `[B, N, M]`, log w `[B, N]`. It is −∞ where single
+  precision underflows.
   """
   shape_checks.check_ranks(logits=(logits, 3), log_weights=(log_weights, 2))
   # In probabilities: the update needs the same softmax for the values.
@@ -142,16 +129,8 @@ def vmpo_e_step(
     g(η) = η ε_η + η log mean exp(A_t / η), over the top half
 
   It is `mpo_e_step` with the steps of the top half as candidates of one state.
-
-  Args:
-    advantages: A_t, `[T, B]`; no gradient flows into them.
-    mask: Bool `[T, B]`.
-    temperature: η, a scalar above 0.
-    epsilon: ε_η.
-
-  Returns:
-    ψ `[T, B]`, all 0 if the mask is empty; its KL divergence from uniform
-    weights; and g.
+  Advantages and mask are `[T, B]`. Returns ψ `[T, B]`, all 0 if the mask is
+  empty; its KL divergence from uniform weights; and g.
   """
   is_best = top_half(advantages, mask)  # [T, B]
   count = tf.reduce_sum(tf.cast(is_best, advantages.dtype))

@@ -185,13 +185,8 @@ def deterministic_policy_loss(
   """DPG loss, mean ½ |stop_gradient(a + ∂q/∂a) − a|².
 
   Its gradient is −∂q/∂a ∂a/∂θ: gradient ascent on the critic. See
-  https://arxiv.org/abs/1509.02971, equation 6.
-
-  Args:
-    a_t: Actions of the policy, `[B, D]`.
-    dqda_t: ∂q/∂a at these actions, `[B, D]`.
-    max_norm: Limit of the norm of each row of ∂q/∂a, by scaling; None for no
-      limit.
+  https://arxiv.org/abs/1509.02971, equation 6. The policy's actions a and ∂q/∂a
+  are `[B, D]`; rows of the latter are scaled down to `max_norm`, if not None.
   """
   shape_checks.check_shapes('[B, D]', a_t=a_t, dqda_t=dqda_t)
   if max_norm is not None:

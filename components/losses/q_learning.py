@@ -27,15 +27,8 @@ def importance_weights(
   """Importance weights of prioritized replay, (N P)^-β / max of the batch.
 
   They correct the bias of prioritized sampling, fully at β = 1. See
-  https://arxiv.org/abs/1511.05952, section 3.4.
-
-  Args:
-    probabilities: P, the sampling probability of each item, `[B]`.
-    table_sizes: N, items in the table at sampling time, integer `[B]`.
-    exponent: β, in [0, 1].
-
-  Returns:
-    Weights in (0, 1], float32 `[B]`.
+  https://arxiv.org/abs/1511.05952, section 3.4. Sampling probabilities P and
+  sizes N of the table, integer, are `[B]`; weights, in (0, 1], float32 `[B]`.
   """
   shape_checks.check_ranks(
     probabilities=(probabilities, 1), table_sizes=(table_sizes, 1)
@@ -51,12 +44,8 @@ def clipped_double_q_targets(
   """Clipped double Q-learning targets of TD3, r + γ min_i q_i(s', a').
 
   The minimum reduces overestimation: https://arxiv.org/abs/1802.09477,
-  equation 10. No gradient flows into the targets.
-
-  Args:
-    r_t: Rewards, `[B]`.
-    discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    q_t: Values of the next state and action from N target critics, `[B, N]`.
+  equation 10. Rewards and discounts, γ included, are `[B]`, values of N target
+  critics `[B, N]`. No gradient flows into the targets, `[B]`.
   """
   shape_checks.check_ranks(
     r_t=(r_t, 1), discount_t=(discount_t, 1), q_t=(q_t, 2)
@@ -74,12 +63,9 @@ def conservative_q_loss(
 
   Minimizing it lowers the largest values and raises those of the data set's
   actions, so out-of-distribution actions are not overestimated. See
-  https://arxiv.org/abs/2006.04779, equation 4 and appendix F.
-
-  Args:
-    q_proposed: Values of P actions, `[B, P]`.
-    log_prob: log μ of each, `[B, P]`; −log P if these are all discrete actions.
-    q_data: Values of the data set's actions, `[B]`.
+  https://arxiv.org/abs/2006.04779, equation 4 and appendix F. Values of P
+  actions and their log μ are `[B, P]`, the latter −log P if these are all
+  discrete actions; values of the data set's actions are `[B]`.
   """
   shape_checks.check_ranks(q_proposed=(q_proposed, 2), log_prob=(log_prob, 2))
   shape_checks.check_ranks(q_data=(q_data, 1))
@@ -94,12 +80,8 @@ def large_margin_loss(
 
   It is 0 where the demonstrated action exceeds all others by the margin. So it
   grounds the values of actions that are not in the data set. See
-  https://arxiv.org/abs/1704.03732, equation 2.
-
-  Args:
-    q: Action values, `[B, A]`.
-    a_demonstrated: a_E, demonstrated actions, integer `[B]`.
-    margin: At least 0.
+  https://arxiv.org/abs/1704.03732, equation 2. Values are `[B, A]`, a_E is an
+  integer `[B]`.
   """
   shape_checks.check_ranks(q=(q, 2), a_demonstrated=(a_demonstrated, 1))
   # tf.gather does not support small or unsigned integers.
@@ -129,15 +111,9 @@ def munchausen_bonus(
 ) -> tf.Tensor:
   """Munchausen bonus of M-DQN, α [τ log π(a | s)] clipped to [l_0, 0].
 
-  It is added to rewards: https://arxiv.org/abs/2007.14430, section 2. No
-  gradient flows into it.
-
-  Args:
-    q_tm1: Target network's values of the first state, `[B, A]`.
-    a_tm1: Actions taken in it, integer `[B]`.
-    alpha: α, in [0, 1].
-    temperature: τ, above 0.
-    clip: l_0, at most 0.
+  It is added to rewards: https://arxiv.org/abs/2007.14430, section 2. Values of
+  the target network in the first state are `[B, A]`, actions taken in it
+  integers `[B]`; `clip` is l_0. No gradient flows into the bonus, `[B]`.
   """
   shape_checks.check_ranks(q_tm1=(q_tm1, 2), a_tm1=(a_tm1, 1))
   scaled = scaled_log_policy(q_tm1, temperature)  # [B, A]

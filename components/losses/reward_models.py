@@ -15,12 +15,8 @@ def discriminator_loss(
 
   Each mean is over its own steps, so the ratio of demonstrations to policy
   steps does not matter. See https://arxiv.org/abs/1606.03476, equation 16,
-  where D is the probability of a policy step.
-
-  Args:
-    logits: l, `[N]`.
-    is_demonstration: Bool `[N]`.
-    mask: Bool `[N]`, false for padding.
+  where D is the probability of a policy step. All are `[N]`; the mask is false
+  for padding.
   """
   shape_checks.check_ranks(
     logits=(logits, 1), is_demonstration=(is_demonstration, 1), mask=(mask, 1)
@@ -38,12 +34,9 @@ def discriminator_loss(
 def gradient_penalty(gradients: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Gradient penalty of WGAN-GP, E[(‖g‖ − 1)²].
 
-  See https://arxiv.org/abs/1704.00028, equation 3.
-
-  Args:
-    gradients: g, gradients of the logits with respect to the inputs, at
-      interpolations of demonstrations and policy steps, `[N, F]`.
-    mask: Bool `[N]`, false for padding.
+  See https://arxiv.org/abs/1704.00028, equation 3. The g are gradients of the
+  logits by the inputs, at interpolations of demonstrations and policy steps,
+  `[N, F]`; the mask `[N]` is false for padding.
   """
   shape_checks.check_ranks(gradients=(gradients, 2), mask=(mask, 1))
   squares = tf.reduce_sum(gradients**2, axis=-1)  # [N]

@@ -22,17 +22,9 @@ def n_step_returns(
 
   k is n, or less where the sequence or the mask ends earlier: there, the return
   bootstraps from the last value. See
-  https://openreview.net/forum?id=r1lyTjAqYX, section 2.3.
-
-  Args:
-    rewards: r_t, received after the actions, `[T, B]`.
-    discounts: γ_t, 0 where the episode ends in x_{t+1}, `[T, B]`.
-    values: V(x_t), `[T + 1, B]`.
-    mask: Bool `[T, B]`, false for padding.
-    n_step: n, at least 1.
-
-  Returns:
-    `[T, B]`; V(x_t) outside the mask.
+  https://openreview.net/forum?id=r1lyTjAqYX, section 2.3. Rewards, discounts γ,
+  0 where the episode ends in x_{t+1}, and mask are `[T, B]`, values
+  `[T + 1, B]`; returns `[T, B]`, V(x_t) outside the mask.
   """
   shape_checks.check_shapes(
     rewards=rewards, discounts=discounts, values_but_last=values[:-1], mask=mask

@@ -19,15 +19,9 @@ def soft_q_targets(
   """SAC targets, r + γ (q(s', a') − α log π(a' | s')) with a' ~ π.
 
   See equations 3 and 5, and https://arxiv.org/abs/2005.04269, equation 12, for
-  quantiles. No gradient flows into the targets.
-
-  Args:
-    r_t: Rewards, `[B]`.
-    discount_t: Discounts of the bootstrap value, γ included, `[B]`.
-    q_t: Values of the next state and its sampled action: one value or
-      quantiles, `[B, M]`.
-    log_prob_t: log π(a' | s'), `[B]`.
-    temperature: α, a scalar.
+  quantiles. Rewards, discounts, γ included, and log π are `[B]`; values, one or
+  the quantiles of a' in s', `[B, M]`. No gradient flows into the targets,
+  `[B, M]`.
   """
   shape_checks.check_ranks(r_t=(r_t, 1), discount_t=(discount_t, 1))
   shape_checks.check_ranks(q_t=(q_t, 2), log_prob_t=(log_prob_t, 1))
@@ -39,22 +33,12 @@ def truncated_quantiles(quantiles: tf.Tensor, num_dropped: int) -> tf.Tensor:
   """TQC: pools the quantiles of all critics and drops the largest.
 
   The number of dropped quantiles controls overestimation:
-  https://arxiv.org/abs/2005.04269, section 3.2.
-
-  Args:
-    quantiles: K quantiles of each of N critics, `[B, N, K]`.
-    num_dropped: Quantiles to drop for each critic, less than K.
-
-  Returns:
-    The remaining quantiles, ascending, `[B, N (K − num_dropped)]`.
+  https://arxiv.org/abs/2005.04269, section 3.2. Maps K quantiles of each of N
+  critics, `[B, N, K]`, to the remaining ones, ascending,
+  `[B, N (K − num_dropped)]`.
   """
   shape_checks.check_ranks(quantiles=(quantiles, 3))
   number, size = quantiles.shape[1:]
-  if not 0 <= num_dropped < size:
-    raise ValueError(
-      f'num_dropped must be in [0, {size}), because each critic has {size} '
-      f'quantiles, got {num_dropped}.'
-    )
   pooled = tf.reshape(quantiles, [-1, number * size])  # [B, N K]
   return tf.sort(pooled, axis=-1)[:, : number * (size - num_dropped)]
 

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
   from repertory.components.networks.critics import (
     Critic,
     CriticEnsemble,
+    make_critic,
     make_critics,
   )
   from repertory.components.networks.heads import (
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     check_observation,
     create_critic_variables,
     create_variables,
+    make_sequential,
   )
   from repertory.components.networks.trunks import (
     BODIES,
@@ -63,9 +65,9 @@ __all__ = [
   'ObservationNormalizer', 'ObservationTorso', 'ResidualTorso',
   'ReturnNetwork', 'SequenceNetwork', 'SimBa', 'batch_statistics',
   'check_observation', 'create_critic_variables', 'create_variables',
-  'make_bounded_gaussian_network', 'make_core', 'make_critics',
-  'make_policy_head', 'make_trunk', 'make_value_head', 'reset_where',
-  'unroll',
+  'make_bounded_gaussian_network', 'make_core', 'make_critic',
+  'make_critics', 'make_policy_head', 'make_sequential', 'make_trunk',
+  'make_value_head', 'reset_where', 'unroll',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -1,6 +1,7 @@
 """Critic networks, Q(s, a)."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import sonnet as snt
 import tensorflow as tf
@@ -28,12 +29,8 @@ class Critic(snt.Module):
   ):
     """Creates the layers; the first call creates their variables.
 
-    Args:
-      observation_spec: Nest of array specs, without a batch axis.
-      hidden_sizes: Sizes of the hidden layers.
-      num_outputs: N, outputs for each action.
-      image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
-      body: Kind of the hidden layers, one of `BODIES`.
+    The arguments are those of `make_critic`, with a nest of array specs of
+    observations, without a batch axis.
     """
     super().__init__(name=name)
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
@@ -73,9 +70,9 @@ class CriticEnsemble(snt.Module):
   https://arxiv.org/abs/1802.09477, section 4.2.
   """
 
-  def __init__(self, critics: Sequence[Critic], name: str = 'critic_ensemble'):
+  def __init__(self, critics: Sequence[Critic]):
     """Takes modules with K outputs each."""
-    super().__init__(name=name)
+    super().__init__(name='critic_ensemble')
     self._critics = list(critics)
 
   @property
@@ -118,23 +115,40 @@ def make_critics(
   body: str = 'mlp',
   num_outputs: int = 1,
 ) -> CriticEnsemble:
-  """Creates an ensemble of critics, for actions in [−1, 1].
-
-  Args:
-    spec: Environment spec with bounded continuous actions.
-    hidden_sizes: Sizes of the hidden layers of each critic.
-    num_critics: N, number of critics.
-    image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
-    body: Kind of the hidden layers, one of `BODIES`.
-    num_outputs: K, outputs of each critic.
-
-  Raises:
-    ValueError: If observations or actions are unsupported.
-  """
+  """Creates an ensemble of critics; for arguments see `make_critic`."""
   settings = (spec.observations, hidden_sizes, num_outputs, image_torso, body)
   critics = CriticEnsemble(
     [Critic(*settings, name=f'critic_{i}') for i in range(num_critics)]
   )
+  return _with_variables(critics, spec)
+
+
+def make_critic(
+  spec: specs.EnvironmentSpec,
+  hidden_sizes: Sequence[int],
+  num_outputs: int = 1,
+  image_torso: str = 'auto',
+  body: str = 'mlp',
+) -> Critic:
+  """Creates a critic of actions in [−1, 1], with its variables.
+
+  Args:
+    spec: Environment spec with bounded continuous actions.
+    hidden_sizes: Sizes of the hidden layers.
+    num_outputs: N, outputs for each action, such as logits of atoms.
+    image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
+    body: Kind of the hidden layers, one of `BODIES`.
+
+  Raises:
+    ValueError: If observations or actions are unsupported.
+  """
+  critic = Critic(
+    spec.observations, hidden_sizes, num_outputs, image_torso, body
+  )
+  return _with_variables(critic, spec)
+
+
+def _with_variables(critic: Any, spec: specs.EnvironmentSpec) -> Any:
   size = action_scaling.ActionScaling(spec.actions).size
-  torsos.create_critic_variables(critics, spec.observations, size)
-  return critics
+  torsos.create_critic_variables(critic, spec.observations, size)
+  return critic

@@ -24,19 +24,13 @@ class DuelingHead(snt.Module):
   See https://arxiv.org/abs/1511.06581, equation 9.
   """
 
-  def __init__(
-    self,
-    num_actions: int,
-    hidden_sizes: Sequence[int] = (),
-    name: str = 'dueling_head',
-  ):
+  def __init__(self, num_actions: int, hidden_sizes: Sequence[int] = ()):
     """Creates streams of hidden layers for values and A advantages."""
-    super().__init__(name=name)
+    super().__init__(name='dueling_head')
     self._num_actions = num_actions
+    sizes = [*hidden_sizes, num_actions]
     self._value = snt.nets.MLP([*hidden_sizes, 1], name='value')
-    self._advantage = snt.nets.MLP(
-      [*hidden_sizes, num_actions], name='advantage'
-    )
+    self._advantage = snt.nets.MLP(sizes, name='advantage')
 
   def __call__(self, features: tf.Tensor) -> tf.Tensor:
     """Maps features `[B, D]` to action values `[B, A]`."""
@@ -81,11 +75,9 @@ def make_policy_head(num_parameters: int, name: str = 'head') -> snt.Linear:
 class GaussianHead(snt.Module):
   """Gaussian policy head with means μ and standard deviations σ."""
 
-  def __init__(
-    self, size: int, initial_scale: float, name: str = 'gaussian_head'
-  ):
+  def __init__(self, size: int, initial_scale: float):
     """Creates the layer for D action dimensions and initial σ > 0."""
-    super().__init__(name=name)
+    super().__init__(name='gaussian_head')
     self._linear = make_policy_head(2 * size)
     # softplus(shift) = initial_scale, for large ones too.
     self._shift = initial_scale + math.log(-math.expm1(-initial_scale))
@@ -117,14 +109,9 @@ class ActorCriticHead(snt.Module):
   https://arxiv.org/abs/2006.05990, section 3.2.
   """
 
-  def __init__(
-    self,
-    num_parameters: int,
-    hidden_sizes: Sequence[int] = (),
-    name: str = 'actor_critic_head',
-  ):
+  def __init__(self, num_parameters: int, hidden_sizes: Sequence[int] = ()):
     """Creates streams of tanh layers for P parameters and for values."""
-    super().__init__(name=name)
+    super().__init__(name='actor_critic_head')
     self._policy_layers = _make_layers(hidden_sizes, 'policy_layers')
     self._value_layers = _make_layers(hidden_sizes, 'value_layers')
     self._policy = make_policy_head(num_parameters, 'policy')
@@ -159,8 +146,8 @@ class BoundedGaussianHead(snt.Module):
   Means depend on the features; standard deviations are variables, initially 1.
   """
 
-  def __init__(self, size: int, name: str = 'head'):
-    super().__init__(name=name)
+  def __init__(self, size: int):
+    super().__init__(name='head')
     self._mean = snt.Linear(size, name='mean')
     self._log_scale = tf.Variable(tf.zeros([size]), name='log_scale')
 
@@ -178,16 +165,10 @@ def make_bounded_gaussian_network(
 ) -> snt.Module:
   """Creates a policy network that maps observations to parameters.
 
-  Args:
-    spec: Environment spec with bounded continuous actions.
-    hidden_sizes: Sizes of the hidden layers.
-    image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
-
   Raises:
-    ValueError: If observations or actions are unsupported.
+    ValueError: If actions are not bounded floats, or observations unsupported.
   """
   size = actions.action_scaling.ActionScaling(spec.actions).size
-  torso = torsos.ObservationTorso(spec.observations, hidden_sizes, image_torso)
-  network = snt.Sequential([torso, BoundedGaussianHead(size)])
-  torsos.create_variables(network, spec.observations)
-  return network
+  return torsos.make_sequential(
+    spec.observations, hidden_sizes, image_torso, BoundedGaussianHead(size)
+  )

@@ -85,7 +85,6 @@ class ObservationNormalizer(snt.Module):
     max_abs_value: float = 10.0,
     *,
     with_images: bool = False,
-    name: str = 'observation_normalizer',
   ):
     """Creates the statistics, with mean 0 and deviation 1 before any `update`.
 
@@ -94,7 +93,7 @@ class ObservationNormalizer(snt.Module):
       max_abs_value: Limit to which normalized values are clipped.
       with_images: Whether to normalize images, too, each pixel separately.
     """
-    super().__init__(name=name)
+    super().__init__(name='observation_normalizer')
     self._leaves_of = nests.flattener(observation_spec)
     self._unflatten = nests.Unflattener(observation_spec)
     self._max_abs_value = max_abs_value

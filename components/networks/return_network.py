@@ -15,16 +15,13 @@ from repertory.components.networks import torsos
 class NoisyLinear(snt.Module):
   """Noisy linear layer, y = (μ_w + σ_w ⊙ ε_w) x + μ_b + σ_b ⊙ ε_b.
 
-  The noise is factorized, ε_w = f(ε_q) f(ε_p)ᵀ and ε_b = f(ε_q) with f(x) =
-  sgn(x) √|x|, of p Gaussian samples for the inputs and q for the outputs. So
-  there is no noise matrix, and each row of a batch has its own noise at the
-  cost of a second matrix product:
+  The noise, an argument, is factorized, ε_w = f(ε_q) f(ε_p)ᵀ and ε_b = f(ε_q)
+  with f(x) = sgn(x) √|x|, of p Gaussian samples for the inputs and q for the
+  outputs. So each row has its own at the cost of a second matrix product:
 
     y = μ_w x + μ_b + (σ_w (x ⊙ f(ε_p)) + σ_b) ⊙ f(ε_q)
 
-  The noise is an argument; the layer does not sample. See
-  https://arxiv.org/abs/1706.10295, sections 3 and 3.2, for the equations and
-  the initialization.
+  See https://arxiv.org/abs/1706.10295, sections 3 and 3.2.
   """
 
   def __init__(
@@ -40,11 +37,9 @@ class NoisyLinear(snt.Module):
     bound = 1 / math.sqrt(input_size)
 
     def make(kind: str, initialize: Callable[..., tf.Tensor]):
-      weights = initialize(self._sizes, tf.float32)
-      biases = initialize([output_size], tf.float32)
       return (
-        tf.Variable(weights, name=f'{kind}_w'),
-        tf.Variable(biases, name=f'{kind}_b'),
+        tf.Variable(initialize(shape, tf.float32), name=f'{kind}_{part}')
+        for part, shape in (('w', self._sizes), ('b', [output_size]))
       )
 
     initial = snt.initializers.RandomUniform(-bound, bound)
@@ -116,7 +111,8 @@ class ReturnNetwork(snt.Module):
       hidden_sizes: Sizes of the shared ReLU layers.
       image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
       dueling: Whether to use the dueling architecture.
-      num_outputs: N, outputs of each action; None for a single one.
+      num_outputs: N, outputs of each action; None for a single one, or if
+        `implicit`.
       implicit: Whether to compute an output of each action for each given τ.
       noisy_sigma: σ_0 of `NoisyLinear`; None for no noise.
 
@@ -124,10 +120,6 @@ class ReturnNetwork(snt.Module):
       ValueError: As by `check_observation`.
     """
     super().__init__(name='return_network')
-    if implicit and num_outputs is not None:
-      raise ValueError(
-        f'num_outputs must be None if implicit, got {num_outputs}.'
-      )
     self._num_actions, self._num_outputs = num_actions, num_outputs
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
     features = self._torso(specs.zeros(observation_spec, 1))  # [1, D]

@@ -97,17 +97,16 @@ class SequenceNetwork(snt.Module):
     core: Core | None,
     head: Callable[[tf.Tensor], types.Nest],
     normalizer: normalization.ObservationNormalizer | None = None,
-    name: str = 'sequence_network',
   ):
-    """Initializes the network.
+    """Takes the parts.
 
     Args:
       torso: Maps observations `[B, ...]` to features `[B, D]`.
       core: Core whose initial state is zeros; None for a feed-forward network.
       head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
-      normalizer: Normalizer of observations before the torso; None for none.
+      normalizer: Normalizer of observations; None for none.
     """
-    super().__init__(name=name)
+    super().__init__(name='sequence_network')
     self._torso = torso
     self._core = core
     self._head = head

@@ -1,6 +1,7 @@
 """Observation torsos: map nested observations to feature vectors."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -50,8 +51,7 @@ class ObservationTorso(snt.Module):
       observation_spec: Nest of array specs, without a batch axis.
       hidden_sizes: Sizes of the hidden layers; the last one is D. Without
         hidden layers, D is the total size of the embeddings.
-      image_torso: One of `IMAGE_TORSOS`, or 'auto' to choose one for each leaf
-        by `image_torsos.choose`.
+      image_torso: One of `IMAGE_TORSOS`, or 'auto' to choose one for each leaf.
       body: Kind of the hidden layers, one of `BODIES`. Only 'mlp', with a ReLU
         after each layer, may have no layers.
 
@@ -176,6 +176,7 @@ def _check_layout(where: str, spec: specs.Array) -> None:
   shape, is_bytes = spec.shape, spec.dtype == np.uint8
   maximum = getattr(spec, 'maximum', 255 if is_bytes else 1)
   is_wide = bool(np.all(np.equal(maximum, 255)))
+  is_picture = min(shape[:2], default=0) >= image_layouts.PICTURE_PIXELS
   if _is_image(spec):
     if image_layouts.is_channels_first(shape):
       raise ValueError(
@@ -185,22 +186,13 @@ def _check_layout(where: str, spec: specs.Array) -> None:
         'is gym:<id> or <module>:<factory>, or wrap the environment in '
         'environments.wrappers.ChannelsLast.'
       )
-    if (
-      is_wide
-      and not is_bytes
-      and min(shape[:2]) >= image_layouts.PICTURE_PIXELS
-    ):
+    if is_wide and not is_bytes and is_picture:
       _warn(
         f'{where}, an image of shape {shape}, has '
         f'{spec.dtype} values up to 255, which are not scaled. Return uint8, '
         'which is divided by 255, or scale it to [0, 1].'
       )
-  elif (
-    len(shape) == 2
-    and is_bytes
-    and is_wide
-    and min(shape) >= image_layouts.PICTURE_PIXELS
-  ):
+  elif len(shape) == 2 and is_bytes and is_wide and is_picture:
     _warn(
       f'{where}, uint8 of shape {shape}, is used as a '
       'vector of values up to 255, without convolutions. If it is an image, '
@@ -224,8 +216,26 @@ def _to_vector(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
   if isinstance(spec, specs.DiscreteArray):
     # tf.one_hot does not support all dtypes, so cast to int64.
     return tf.one_hot(tf.cast(leaf, tf.int64), spec.num_values)
-  size = int(np.prod(spec.shape))
+  size = math.prod(spec.shape)
   return tf.reshape(tf.cast(leaf, tf.float32), [tf.shape(leaf)[0], size])
+
+
+def make_sequential(
+  observation_spec: types.Nest,
+  hidden_sizes: Sequence[int],
+  image_torso: str,
+  *layers: Callable[[tf.Tensor], Any],
+  body: str = 'mlp',
+  name: str | None = None,
+) -> snt.Module:
+  """Creates an `ObservationTorso` with layers on top, and all variables.
+
+  The first of the layers maps features `[B, D]`.
+  """
+  torso = ObservationTorso(observation_spec, hidden_sizes, image_torso, body)
+  network = snt.Sequential([torso, *layers], name=name)
+  create_variables(network, observation_spec)
+  return network
 
 
 def create_variables(

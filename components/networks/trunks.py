@@ -19,9 +19,9 @@ class LayerNormMLP(snt.Module):
   https://arxiv.org/abs/2006.00979.
   """
 
-  def __init__(self, hidden_sizes: Sequence[int], name: str = 'layer_norm_mlp'):
+  def __init__(self, hidden_sizes: Sequence[int]):
     """Creates layers of the given sizes, at least one; the last one is D."""
-    super().__init__(name=name)
+    super().__init__(name='layer_norm_mlp')
     first, *others = hidden_sizes
     self._linear = snt.Linear(first, name='first')
     self._norm = _make_norm()
@@ -39,9 +39,9 @@ class NormalizedMLP(snt.Module):
   without target networks: PQN, https://arxiv.org/abs/2407.04811, section 3.2.
   """
 
-  def __init__(self, hidden_sizes: Sequence[int], name: str = 'normalized_mlp'):
+  def __init__(self, hidden_sizes: Sequence[int]):
     """Creates layers of the given sizes; the last one is D."""
-    super().__init__(name=name)
+    super().__init__(name='normalized_mlp')
     self._sizes = list(hidden_sizes)
     self._layers = [
       (snt.Linear(size, name=f'linear_{i}'), _make_norm(f'norm_{i}'))
@@ -101,11 +101,9 @@ class BatchRenormMLP(snt.Module):
   https://arxiv.org/abs/1902.05605.
   """
 
-  def __init__(
-    self, hidden_sizes: Sequence[int], name: str = 'batch_renorm_mlp'
-  ):
+  def __init__(self, hidden_sizes: Sequence[int]):
     """Creates layers of the given sizes; the last one is D."""
-    super().__init__(name=name)
+    super().__init__(name='batch_renorm_mlp')
     self._norm = _BatchRenorm(name='norm')
     self._layers = [
       (snt.Linear(size, name=f'linear_{i}'), _BatchRenorm(name=f'norm_{i}'))
@@ -189,18 +187,9 @@ class SimBa(snt.Module):
   normalization of observations is not included.
   """
 
-  def __init__(self, hidden_sizes: Sequence[int], name: str = 'simba'):
-    """Creates blocks of the given sizes, at least one and all of them D.
-
-    Raises:
-      ValueError: If the sizes differ or there is no size.
-    """
-    super().__init__(name=name)
-    if len(set(hidden_sizes)) != 1:
-      raise ValueError(
-        'hidden_sizes must be one or more equal sizes, one for each block, got '
-        f'{hidden_sizes}.'
-      )
+  def __init__(self, hidden_sizes: Sequence[int]):
+    """Creates blocks of the given sizes, at least one and all of them D."""
+    super().__init__(name='simba')
     self._linear = snt.Linear(
       hidden_sizes[0], w_init=snt.initializers.Orthogonal(), name='linear'
     )

@@ -23,10 +23,21 @@ class _ActorCriticPolicy(interfaces.Policy):
     self,
     network: Callable[[types.Nest], tf.Tensor],
     seed: int,
-    num_random_steps: int,
-    steps_done: int,
-    evaluation: bool,
+    *,
+    num_random_steps: int = 0,
+    steps_done: int = 0,
+    evaluation: bool = False,
   ):
+    """Initializes the policy.
+
+    Args:
+      network: Maps observations `[B, ...]` to parameters of actions.
+      seed: Seeds the random streams.
+      num_random_steps: First steps of each environment, with uniformly random
+        actions.
+      steps_done: Steps that each environment already made, in earlier runs.
+      evaluation: Whether to act without random steps and without noise.
+    """
     super().__init__()
     self._network = network
     self._seed = seed
@@ -54,31 +65,19 @@ class CategoricalPolicy(_ActorCriticPolicy):
     network: Callable[[types.Nest], tf.Tensor],
     actions: discrete_actions.DiscreteActions,
     seed: int,
-    *,
-    num_random_steps: int = 0,
-    steps_done: int = 0,
-    evaluation: bool = False,
+    **settings: Any,
   ):
-    """Initializes the policy.
+    """Takes a network from observations `[B, ...]` to logits `[B, A]`.
 
-    Args:
-      network: Maps observations `[B, ...]` to logits `[B, A]`.
-      actions: Converts action indices to actions of the environment.
-      seed: Seeds the random streams.
-      num_random_steps: First steps of each environment, with uniformly random
-        actions.
-      steps_done: Steps that each environment already made, in earlier runs.
-      evaluation: Whether to take the most probable action.
+    In evaluation, the most probable action is taken.
     """
-    super().__init__(network, seed, num_random_steps, steps_done, evaluation)
+    super().__init__(network, seed, **settings)
     self._distribution = distributions.Categorical(
       specs.DiscreteArray(actions.num_actions)
     )
     self._to_action = actions.to_action
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     logits = self._network(observation)  # [B, A]
     counters = state['random']
     if self._num_random_steps:
@@ -124,31 +123,18 @@ class ContinuousPolicy(_ActorCriticPolicy):
     choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     scaling: action_scaling.ActionScaling,
     seed: int,
-    *,
-    num_random_steps: int = 0,
-    steps_done: int = 0,
-    evaluation: bool = False,
+    **settings: Any,
   ):
-    """Initializes the policy.
+    """Takes a network from observations `[B, ...]` to parameters `[B, P]`.
 
-    Args:
-      network: Maps observations `[B, ...]` to parameters `[B, P]`.
-      choose: Maps parameters `[B, P]` and Gaussian noise `[B, D]` to actions in
-        [−1, 1], `[B, D]`.
-      scaling: Converts them to actions of the environment.
-      seed: Seeds the random streams.
-      num_random_steps: First steps of each environment, with uniformly random
-        actions within the bounds.
-      steps_done: Steps that each environment already made, in earlier runs.
-      evaluation: Whether to act without random steps and without noise.
+    `choose` maps these and Gaussian noise `[B, D]` to actions in [−1, 1],
+    `[B, D]`, which `scaling` converts to actions of the environment.
     """
-    super().__init__(network, seed, num_random_steps, steps_done, evaluation)
+    super().__init__(network, seed, **settings)
     self._choose = choose
     self._scaling = scaling
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     parameters = self._network(observation)  # [B, P]
     size, counters = self._scaling.size, state['random']
     if self._evaluation:

@@ -27,13 +27,8 @@ def epsilon_ladder(
   Returns:
     ε by environment id.
   """
-  if num_environments < 1:
-    raise ValueError(
-      f'num_environments must be at least 1, got {num_environments}.'
-    )
-  if num_environments == 1:
-    positions = [0.5]
-  else:
+  positions = [0.5]
+  if num_environments > 1:
     positions = [i / (num_environments - 1) for i in range(num_environments)]
   return [base ** (1 + exponent * position) for position in positions]
 
@@ -95,9 +90,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
       'anneal_steps': self._anneal_steps,
     }
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     return self._choose(self._network(observation), state)
 
   def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
@@ -185,9 +178,7 @@ class NoisyEpsilonGreedyPolicy(EpsilonGreedyPolicy):
     super().__init__(network, epsilons, seed, **settings)
     self._noise_size = noise_size
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     noise, counters = random_streams.next_normals(
       state['random'], self._noise_size
     )  # [B, K], [B]
@@ -212,9 +203,7 @@ class RecurrentEpsilonGreedyPolicy(EpsilonGreedyPolicy):
   def reset_state(self, state: types.Nest, first: tf.Tensor) -> types.Nest:
     return {**state, 'core': networks.reset_where(first, state['core'])}
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     values, core_state = self._network.step(observation, state['core'])
     output = self._choose(values, state)
     return output._replace(

@@ -56,9 +56,7 @@ class StochasticPolicy(interfaces.Policy):
   def reset_state(self, state: types.Nest, first: tf.Tensor) -> types.Nest:
     return {**state, 'core': networks.reset_where(first, state['core'])}
 
-  def step(
-    self, observation: types.Nest, state: types.Nest
-  ) -> interfaces.PolicyOutput:
+  def step(self, observation, state) -> interfaces.PolicyOutput:
     output, core_state = self._network.step(observation, state['core'])
     distribution, counters = self._distribution, state['random']
     if self._evaluation:

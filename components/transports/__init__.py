@@ -29,14 +29,14 @@ if TYPE_CHECKING:
     REVERB,
     SHARES,
     Transport,
-    TransportParts,
+    make_adder,
   )
 
 __all__ = [
   'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorSnapshots', 'ActorState',
   'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
   'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
-  'TransportParts', 'check_in_process', 'check_offline', 'unlimited',
+  'check_in_process', 'check_offline', 'make_adder', 'unlimited',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

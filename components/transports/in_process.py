@@ -46,7 +46,7 @@ class InProcessTransport(transport.Transport):
   def __init__(
     self,
     experience: experience_lib.Experience,
-    parts: transport.TransportParts,
+    adder_factory: transport.AdderFactory,
     *,
     seed: int,
     place: local.WaitPolicy | None = None,
@@ -57,7 +57,7 @@ class InProcessTransport(transport.Transport):
 
     Args:
       experience: Description of the agent's experience.
-      parts: Factory of adders.
+      adder_factory: Factory of adders, such as `Builder.make_adder`.
       seed: Seed of the samplers, unless a snapshot has their state.
       place: Its timeout and stop signal end every wait.
       checkpoint_directory: Directory for snapshots. An existing one is read
@@ -72,7 +72,7 @@ class InProcessTransport(transport.Transport):
     """
     check_in_process(experience)
     self._experience = experience
-    self._parts = parts
+    self._adder_factory = adder_factory
     self._place = place or local.WaitPolicy()
     self._checkpoint_directory = checkpoint_directory
     self._turn: int | None = None

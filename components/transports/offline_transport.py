@@ -51,7 +51,7 @@ class OfflineTransport(in_process.InProcessTransport):
   def __init__(
     self,
     experience: experience_lib.Experience,
-    parts: transport.TransportParts,
+    adder_factory: transport.AdderFactory,
     lengths: np.ndarray,
     *,
     seed: int,
@@ -66,7 +66,7 @@ class OfflineTransport(in_process.InProcessTransport):
     """
     check_offline(experience)
     super().__init__(
-      unlimited(experience, lengths), parts, seed=seed, place=place
+      unlimited(experience, lengths), adder_factory, seed=seed, place=place
     )
     self._checkpoint_directory = checkpoint_directory
     self.checksum = 0
@@ -153,7 +153,7 @@ class OfflineTransport(in_process.InProcessTransport):
       version=lambda: -1,  # The actions come from another policy.
       max_pending_items=self._experience.table.max_size,
     )
-    adder = self._parts.make_adder(self._experience, writer, num_slots)
+    adder = self._adder_factory(self._experience, writer, num_slots)
     with contextlib.closing(adder):
       adder.add_first(_timestep(steps, rows))
       while True:

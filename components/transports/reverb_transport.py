@@ -21,7 +21,7 @@ class ReverbTransport(transport.Transport):
     self,
     connection: 'replay.Connection',
     experience: experience_lib.Experience,
-    parts: transport.TransportParts,
+    adder_factory: transport.AdderFactory,
     checkpoint_directory: str = '',
   ):
     """Takes a connection to a server with the experience's tables.
@@ -31,7 +31,7 @@ class ReverbTransport(transport.Transport):
     """
     self._connection = connection
     self._experience = experience
-    self._parts = parts
+    self._adder_factory = adder_factory
     self._checkpoint_directory = checkpoint_directory
 
   @property

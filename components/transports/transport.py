@@ -1,8 +1,8 @@
-"""Interface of experience transports, and the parts that agents may replace."""
+"""Interface of experience transports, and of the factory of adders."""
 
 import abc
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from repertory.components import adders, replay
 from repertory.components.transports import experience as experience_lib
@@ -22,20 +22,17 @@ OFFLINE = 'data'
 SHARES = 'parts'
 
 
-class TransportParts:
-  """Creates the parts of a transport from the experience's description.
+# Creates the adder that cuts steps of a number of slots into items.
+AdderFactory: TypeAlias = Callable[
+  [experience_lib.Experience, replay.Writer, int], adders.Adder
+]
 
-  An agent overrides `make_adder` where a description is not enough.
-  """
 
-  def make_adder(
-    self,
-    experience: experience_lib.Experience,
-    writer: replay.Writer,
-    batch_size: int,
-  ) -> adders.Adder:
-    """Creates the adder that cuts steps of `batch_size` slots into items."""
-    return experience.items.make_adder(writer, batch_size)
+def make_adder(
+  experience: experience_lib.Experience, writer: replay.Writer, batch_size: int
+) -> adders.Adder:
+  """Creates the adder that the experience describes; an `AdderFactory`."""
+  return experience.items.make_adder(writer, batch_size)
 
 
 class Transport(abc.ABC):
@@ -51,7 +48,7 @@ class Transport(abc.ABC):
 
   kind: str
   _experience: experience_lib.Experience
-  _parts: TransportParts
+  _adder_factory: AdderFactory
 
   @property
   @abc.abstractmethod
@@ -81,7 +78,7 @@ class Transport(abc.ABC):
     writer = self.make_writer(
       priority=priority, version=version, max_pending_items=max_pending_items
     )
-    return self._parts.make_adder(self._experience, writer, batch_size)
+    return self._adder_factory(self._experience, writer, batch_size)
 
   @abc.abstractmethod
   def make_writer(self, **settings: Any) -> replay.Writer:

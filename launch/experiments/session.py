@@ -166,7 +166,7 @@ class Session:
     apart = [self.part.index] if self.part and self.part.index else []
     return transports.InProcessTransport(
       self.experience,
-      self.experiment.builder,
+      self.experiment.builder.make_adder,
       seed=self.make_seed(SAMPLING, *apart),
       place=local.WaitPolicy(self.experiment.timeout_seconds, stop),
       checkpoint_directory=self.replay_directory,
@@ -180,7 +180,7 @@ class Session:
     return transports.ReverbTransport(
       connection,
       self.experience,
-      self.experiment.builder,
+      self.experiment.builder.make_adder,
       self.replay_directory,
     )
 

@@ -33,7 +33,7 @@ def make_transport(
   experiment = session.experiment
   return transports.OfflineTransport(
     experience,
-    experiment.builder,
+    experiment.builder.make_adder,
     offline_checks.lengths_of(data),
     seed=session.make_seed(purpose),
     place=local.WaitPolicy(experiment.timeout_seconds, stop),

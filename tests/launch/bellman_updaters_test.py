@@ -63,10 +63,10 @@ def _rows(directory, name):
 
 def test_fresh_targets_are_those_of_the_update(tmp_path, monkeypatch):
   """Round-robin and learned at once, they give bitwise equal parameters."""
-  search = learning.Targets.__call__
+  search = learning.QTOptBellmanUpdater.targets
   monkeypatch.setattr(  # Or each would draw other numbers.
-    learning.Targets,
-    '__call__',
+    learning.QTOptBellmanUpdater,
+    'targets',
     lambda self, data, noise: search(self, data, tf.cos(tf.zeros_like(noise))),
   )
   inside = _run(tmp_path / 'inside', qtopt.QTOptBuilder(_CONFIG))

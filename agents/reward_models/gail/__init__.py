@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.reward_models import reward_model_config
-from repertory.components.config import choices, lazy_imports, settings
+from repertory.components.config import lazy_imports, settings
 
 if TYPE_CHECKING:
   from repertory.agents.reward_models.gail.learning import GAILBuilder
@@ -29,7 +29,9 @@ class GAILConfig(reward_model_config.RewardModelConfig):
     'Hidden layer sizes of the discriminator, with ReLU: the code of '
     'arXiv:1809.02925, which has tanh.',
   )
-  image_torso: str = agent_config.image_torso()
+  image_torso: config_checks.ImageTorso = settings.field(
+    'auto', agent_config.IMAGE_TORSO
+  )
   learning_rate: config_checks.PositiveFloat = settings.field(
     1e-3,
     'Learning rate of Adam for the discriminator: the code of '
@@ -38,8 +40,3 @@ class GAILConfig(reward_model_config.RewardModelConfig):
   gradient_penalty_coefficient: config_checks.NonNegativeFloat = settings.field(
     10.0, 'λ of the gradient penalty: arXiv:1704.00028, section 4.'
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_one_of(self, 'reward', ('gail', 'airl'))
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)

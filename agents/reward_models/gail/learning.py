@@ -15,7 +15,7 @@ from repertory.components.actions import (
 from repertory.components.transports import experience as experience_lib
 
 
-class GAILBuilder(reward_model_builder.ImitatingBuilder):
+class GAILBuilder(reward_model_builder.RewardModelBuilder):
   """GAIL: imitation learning by rewards of a discriminator.
 
   See https://arxiv.org/abs/1606.03476; with an agent with replay it is DAC,
@@ -23,11 +23,10 @@ class GAILBuilder(reward_model_builder.ImitatingBuilder):
   """
 
   name = 'gail'
+  imitates = True
   config_class = gail.GAILConfig
 
-  def experience(
-    self, spec: specs.EnvironmentSpec, num_environments: int
-  ) -> experience_lib.Experience:
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
     ActionEncoder(spec.actions)  # Checks the actions.
     return super().experience(spec, num_environments)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.reward_models import reward_model_config
-from repertory.components.config import choices, lazy_imports, settings
+from repertory.components.config import lazy_imports, settings
 
 if TYPE_CHECKING:
   from repertory.agents.reward_models.rnd.learning import RNDBuilder
@@ -33,14 +33,12 @@ class RNDConfig(reward_model_config.RewardModelConfig):
   embedding_size: config_checks.PositiveInt = settings.field(
     64, 'Size of the predicted embedding; the paper has 512.'
   )
-  image_torso: str = agent_config.image_torso()
+  image_torso: config_checks.ImageTorso = settings.field(
+    'auto', agent_config.IMAGE_TORSO
+  )
   learning_rate: config_checks.PositiveFloat = settings.field(
     1e-4, 'Learning rate of Adam for the predictor: appendix.'
   )
   max_abs_observation: config_checks.PositiveFloat = settings.field(
     5.0, 'Normalized observations are clipped to ± this: section 2.4.'
   )
-
-  def __post_init__(self):
-    super().__post_init__()
-    config_checks.check_one_of(self, 'image_torso', choices.IMAGE_TORSOS)

@@ -36,7 +36,13 @@ class RNDRewards(rewarding.Rewards):
       observation_spec, config.max_abs_observation, with_images=True
     )
     self._target, self._predictor = (
-      _make_network(observation_spec, config, name)
+      networks.make_sequential(
+        observation_spec,
+        config.hidden_sizes,
+        config.image_torso,
+        snt.Linear(config.embedding_size, name='embedding'),
+        name=name,
+      )
       for name in ('target', 'predictor')
     )
     self._optimizer = learners.ClippedAdam(
@@ -68,17 +74,3 @@ class RNDRewards(rewarding.Rewards):
       'prediction_loss': loss,
       'prediction_gradient_norm': norm,
     }
-
-
-def _make_network(
-  observation_spec: types.Nest, config: rnd.RNDConfig, name: str
-) -> snt.Module:
-  """Creates a network that maps observations `[N, ...]` to `[N, E]`."""
-  torso = networks.ObservationTorso(
-    observation_spec, config.hidden_sizes, config.image_torso
-  )
-  network = snt.Sequential(
-    [torso, snt.Linear(config.embedding_size, name='embedding')], name=name
-  )
-  networks.create_variables(network, observation_spec)
-  return network

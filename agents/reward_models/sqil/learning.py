@@ -6,13 +6,14 @@ from repertory.agents.reward_models import reward_model_builder, rewarding, sqil
 from repertory.components import losses, specs
 
 
-class SQILBuilder(reward_model_builder.ImitatingBuilder):
+class SQILBuilder(reward_model_builder.RewardModelBuilder):
   """SQIL: imitation learning by rewards of demonstrated steps only.
 
   See https://arxiv.org/abs/1905.11108.
   """
 
   name = 'sqil'
+  imitates = True
   config_class = sqil.SQILConfig
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:

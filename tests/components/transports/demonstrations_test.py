@@ -35,7 +35,7 @@ def _record(directory, episode=_RECORDED):
 
 def _demonstrate(described, data):
   transport = transports.OfflineTransport(
-    described.demonstrated, transports.TransportParts(), data.lengths, seed=3,
+    described.demonstrated, transports.make_adder, data.lengths, seed=3,
     place=local.WaitPolicy(20.0, signals.StopSignal()),
   )  # fmt: skip
   transport.fill(data.read(SPEC))
@@ -45,7 +45,7 @@ def _demonstrate(described, data):
 def _open(described, demonstrations, num_steps=40):
   """Returns a learner side with demonstrations, on which an actor has acted."""
   transport = transports.InProcessTransport(
-    described, transports.TransportParts(), seed=1
+    described, transports.make_adder, seed=1
   )
   adder = transport.make_adder(
     1, priority=lambda: 1.0, version=lambda: 0, max_pending_items=99

@@ -40,7 +40,7 @@ def _open(described=None, parts=None, timeout_seconds=20.0, **settings):
   place = local.WaitPolicy(timeout_seconds)
   return transports.InProcessTransport(
     described or _describe(),
-    parts or transports.TransportParts(),
+    parts or transports.make_adder,
     place=place,
     **settings,
   )

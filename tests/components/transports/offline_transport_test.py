@@ -47,7 +47,7 @@ def _record(directory, episodes=_EPISODES):
 def _open(data, described, chunks=None, directory='', stop=None):
   place = local.WaitPolicy(20.0, stop or signals.StopSignal())
   transport = transports.OfflineTransport(
-    described, transports.TransportParts(), data.lengths, seed=3, place=place,
+    described, transports.make_adder, data.lengths, seed=3, place=place,
     checkpoint_directory=str(directory),
   )  # fmt: skip
   transport.fill(data.read(SPEC) if chunks is None else chunks)

@@ -259,7 +259,7 @@ def _probabilities(sample):
 class TestReverbTransport(TransportConformance):
   @contextlib.contextmanager
   def serve(self, described, directory, timeout_seconds, stop):
-    parts = transports.TransportParts()
+    parts = transports.make_adder
     server = replay.make_server(
       described.tables, checkpoint_directory=directory
     )
@@ -318,7 +318,7 @@ class TestInProcessTransport(TransportConformance):
   def serve(self, described, directory, timeout_seconds, stop):
     yield transports.InProcessTransport(
       described,
-      transports.TransportParts(),
+      transports.make_adder,
       seed=0,
       place=local.WaitPolicy(timeout_seconds, stop),
       checkpoint_directory=directory,

@@ -38,7 +38,7 @@ def _describe():
 def _open(**settings):
   return transports.InProcessTransport(
     _describe(),
-    transports.TransportParts(),
+    transports.make_adder,
     seed=0,
     place=local.WaitPolicy(20.0),
     **settings,
@@ -111,7 +111,7 @@ def test_leads_over_a_server():
     contextlib.ExitStack() as stack,
   ):
     transport = transports.ReverbTransport(
-      connection, described, transports.TransportParts()
+      connection, described, transports.make_adder
     )
     updaters, learners = (
       leg.make_learner_side() for leg in (transport, transport.learned)
