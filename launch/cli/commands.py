@@ -15,9 +15,9 @@ from absl import flags
 from repertory import __version__
 from repertory.components.config import settings as settings_lib
 from repertory.components.runtime import signals
+from repertory.launch import failures
 from repertory.launch.cli import command, typed
 from repertory.launch.cli import errors as flag_errors
-from repertory.launch.experiments import failures
 from repertory.launch.nodes import videos
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording

@@ -68,7 +68,6 @@ def _launch(
   """Returns the worker manager of a launch; changes no signal handlers."""
   with contextlib.ExitStack() as stack:
     stack.enter_context(interrupts.restored())
-    stack.enter_context(interrupts.blocked())
     if 'local_resources' in settings:
       # Not for threads, of which the first may print already.
       stack.enter_context(contextlib.redirect_stdout(io.StringIO()))

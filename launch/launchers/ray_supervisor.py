@@ -6,14 +6,13 @@ It handles no data of the run and needs no TensorFlow.
 import contextlib
 import ipaddress
 import os
-import pickle
 import subprocess
 import tempfile
 import threading
 import uuid
 from collections.abc import Sequence
 from concurrent import futures
-from typing import IO, NamedTuple, cast
+from typing import NamedTuple
 
 import ray
 
@@ -32,13 +31,6 @@ class NodeAddress(NamedTuple):
   address: str
   interface: network_interfaces.Interface
   port: int | None
-
-
-class Environment(NamedTuple):
-  """Import paths and working directory of a node's process."""
-
-  paths: Sequence[str]  # Besides that of modules copied by Ray.
-  directory: str  # If it exists on the host.
 
 
 class Supervisor:
@@ -78,49 +70,42 @@ class Supervisor:
       return self._place
 
   def start(
-    self, launch_spec: bytes, environment: Environment, generation: int
+    self,
+    launch_spec: bytes,
+    paths: Sequence[str],
+    directory: str,
+    generation: int,
   ) -> None:
-    """Starts a generation of the node's process, even if called repeatedly."""
+    """Starts a generation of the node's process, even if called repeatedly.
+
+    `paths` are import paths besides that of modules copied by Ray; `directory`
+    is the working directory, if it exists on this host.
+    """
     self._starter.submit(
-      self._start, launch_spec, environment, generation
+      self._start, launch_spec, paths, directory, generation
     ).result()
 
   def _start(
-    self, launch_spec: bytes, environment: Environment, generation: int
+    self,
+    launch_spec: bytes,
+    paths: Sequence[str],
+    directory: str,
+    generation: int,
   ) -> None:
     if self._generation == generation:
       return
     self._end_strays()
-    if self._place is None:
-      raise RuntimeError(
-        'The node must be placed before its process is started.'
-      )
-    paths = list(environment.paths)
     if ray.get_runtime_context().runtime_env.working_dir():
-      paths.insert(0, os.getcwd())  # Folder of the user's copied modules.
-    exists = os.path.isdir(environment.directory)
-    variables = {
-      **os.environ,
-      'PYTHONPATH': os.pathsep.join(paths),
-      child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
-      child_processes.RUN_VARIABLE: self._run,
-      child_processes.GENERATION_VARIABLE: str(generation),
-    }
-    self._process = subprocess.Popen(
+      paths = [os.getcwd(), *paths]  # Folder of the user's copied modules.
+    self._process = child_processes.start(
       child_processes.node_command(self._name),
-      env=variables,
-      cwd=environment.directory if exists else None,
-      stdin=subprocess.PIPE,
-      stdout=self._printed,
-      stderr=self._printed,
+      child_processes.variables(self._run, paths),
+      generation,
+      self._printed,
+      launch_spec,
+      directory if os.path.isdir(directory) else None,
     )
     self._generation = generation
-    pipe = cast(IO[bytes], self._process.stdin)
-    # The process may end before it has read everything.
-    with contextlib.suppress(BrokenPipeError), pipe:
-      server = self._place.port, self._place.interface
-      pipe.write(pickle.dumps(server))
-      pipe.write(launch_spec)
 
   def wait_for_end(self) -> int | None:
     """Waits some seconds for the process to end; returns its exit code."""
@@ -130,9 +115,7 @@ class Supervisor:
 
   def kill(self) -> None:
     """Kills the process and its descendants."""
-    # The process id of an ended process may have been reused.
-    if self._started.poll() is None:
-      child_processes.kill_tree(self._started)
+    child_processes.kill_tree(self._started)
 
   def ask_for_stacks(self) -> None:
     """Makes the process print the stacks of its threads."""

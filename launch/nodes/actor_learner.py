@@ -14,7 +14,7 @@ import numpy as np
 
 from repertory.components import gossip, replay, transports, variables
 from repertory.components.runtime import signals
-from repertory.launch.coordination import rates, reports
+from repertory.launch.coordination import reports, statuses
 from repertory.launch.nodes import (
   actor,
   checkpoint_transfer,
@@ -114,7 +114,7 @@ class ActorLearnerNode(actor.ActorNode):
     own, start = self._begin(own)
     self._own = own
     self._sent_at = 0.0
-    self._messages = rates.Rates()
+    self._messages = statuses.Rates()
     with (
       initialization_lock.held(context),
       contextlib.ExitStack() as unless_made,

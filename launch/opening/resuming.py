@@ -13,8 +13,8 @@ from repertory.components import checkpoints, specs, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
 from repertory.components.transports import experience as experience_lib
+from repertory.launch import failures
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.experiments import failures
 from repertory.launch.opening import (
   directories,
   offline_checks,

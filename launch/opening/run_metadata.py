@@ -15,7 +15,7 @@ from absl import logging
 
 from repertory import __version__
 from repertory.components import loggers
-from repertory.launch.experiments import failures
+from repertory.launch import failures
 from repertory.launch.opening import directories
 
 FILE = 'runs.jsonl'

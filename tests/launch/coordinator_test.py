@@ -6,9 +6,9 @@ import pathlib
 import pytest
 
 from repertory import launch
+from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
-from repertory.launch.experiments import failures
 from repertory.launch.opening import resuming
 from support.launch import pretended_nodes
 

@@ -244,6 +244,6 @@ def test_what_was_made_of_a_node_that_fails_in_it_is_ended(coordinator):
 
   plan = node_graph_lib.PlannedNode('actor/0', make, ['coordinator'])
   with pytest.raises(OSError, match='no screen'):
-    node_runner.NodeRunner(plan, {'coordinator': coordinator}).make()
+    node_runner.NodeRunner(plan, {'coordinator': coordinator}).run(None)
   assert contexts[0].stop.is_set()
   assert [name for name, *_ in coordinator.calls] == ['fail']

@@ -8,7 +8,7 @@ import pytest
 
 from repertory import launch
 from repertory.components.config import settings
-from repertory.launch.experiments import failures
+from repertory.launch import failures
 from repertory.launch.launchers import launcher, node_graph
 from repertory.launch.nodes import node
 from repertory.launch.topologies import parts, topology

@@ -43,7 +43,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
   planned.add(node_graph.PlannedNode(_SERVICE, conformance._Service))
   launcher = ray_launcher.RayLauncher()
   with launcher.launch(planned, str(tmp_path)) as workers:
-    _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
+    _wait(lambda: workers.is_alive(_SERVICE) and workers.address_of(_SERVICE))
     client = workers.client(_SERVICE)
     assert client.futures.generation().result(_SECONDS) == 0
     _wait(lambda: f'{_SERVICE} starts generation 0' in workers.log_of(_SERVICE))
@@ -58,7 +58,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
     workers.restart(_SERVICE)
     assert workers.is_alive(_SERVICE)
     assert _SERVICE in workers.waiting()
-    _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
+    _wait(lambda: workers.is_alive(_SERVICE) and workers.address_of(_SERVICE))
     client = workers.client(_SERVICE)
     assert client.futures.generation().result(_SECONDS) == 1
     log = workers.log_of(_SERVICE)
