@@ -208,7 +208,7 @@ def _started(session: Any) -> Iterator[_Nodes]:
     workers.is_forced = True
     try:
       for name in _ASKED:
-        workers.start_node(name, specs[name])
+        workers.start(name, specs[name])
       nodes = _Nodes(workers)
       nodes.coordinator.expect(program.names)
       yield nodes

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import cast
 
@@ -37,48 +37,62 @@ from repertory.launch.platform import (
   watchdog,
 )
 
-# Launch specs of nodes, by name.
-Specs = Mapping[str, node_process.NodeLaunchSpec]
-
 
 @contextlib.contextmanager
-def launch_threads(
-  program: node_graph_lib.NodeGraph, log_directory: str
+def launch(
+  program: node_graph_lib.NodeGraph,
+  log_directory: str,
+  make_workers: 'Callable[..., ThreadWorkers | LocalProcesses]',
 ) -> Iterator[launcher.Workers]:
-  """Launches nodes in threads of this process; see `Launcher.launch`."""
+  """Launches nodes in workers of a class; see `Launcher.launch`."""
   printed.set_aside(log_directory)
   with contextlib.ExitStack() as stack:  # Ends all that was started.
     stack.enter_context(node_runner.shared_interpreter())
     specs = stack.enter_context(launch_specs(program))
-    workers = ThreadWorkers(program, addresses_of(specs))
+    workers = make_workers(program, addresses_of(specs), log_directory)
     stack.callback(workers.end)
-    runs = {
-      name: functools.partial(workers.run, launch_spec)
-      for name, launch_spec in specs.items()
-    }
     if program.rpc.library == rpc.COURIER:
-      stack.enter_context(
-        launchers.launchpad.started(program.labels, runs, log_directory)
+      runs = {
+        name: functools.partial(workers.run, launch_spec)
+        for name, launch_spec in specs.items()
+      }
+      workers.processes.update(
+        stack.enter_context(
+          launchers.launchpad.started(
+            program.labels, runs, log_directory, workers.environment
+          )
+        )
       )
     else:
-      for name, run in runs.items():
-        threading.Thread(target=run, name=name, daemon=True).start()
+      for name, launch_spec in specs.items():
+        workers.start(name, launch_spec)
     yield workers
 
 
 class ThreadWorkers(launcher.Workers):
   """Workers in threads of this process, which cannot be killed."""
 
+  environment = None  # Of processes.
+
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
     addresses: Mapping[str, str | None],
+    log_directory: str,
   ):
+    del log_directory
     super().__init__(program, addresses)
+    self.processes: dict[str, subprocess.Popen] = {}  # There are none.
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {
       name: futures.Future() for name in program.names
     }
+
+  def start(self, name: str, launch_spec: node_process.NodeLaunchSpec) -> None:
+    """Starts a node's thread."""
+    threading.Thread(
+      target=self.run, args=[launch_spec], name=name, daemon=True
+    ).start()
 
   def run(self, launch_spec: node_process.NodeLaunchSpec) -> None:
     """Runs a node in its thread, and keeps its exception."""
@@ -133,36 +147,6 @@ class ThreadWorkers(launcher.Workers):
       logging.warning('A thread of %s did not end.', name)
 
 
-@contextlib.contextmanager
-def launch_processes(
-  program: node_graph_lib.NodeGraph, log_directory: str
-) -> Iterator[launcher.Workers]:
-  """Launches nodes in processes of this host; see `Launcher.launch`."""
-  printed.set_aside(log_directory)
-  with contextlib.ExitStack() as stack:  # Ends all that was started.
-    specs = stack.enter_context(launch_specs(program))
-    workers = LocalProcesses(program, addresses_of(specs), log_directory)
-    stack.callback(workers.end_orphans)
-    if program.rpc.library == rpc.COURIER:
-      runs = {
-        name: functools.partial(node_process.run, launch_spec)
-        for name, launch_spec in specs.items()
-      }
-      workers.processes.update(
-        stack.enter_context(
-          launchers.launchpad.started(
-            program.labels, runs, log_directory, workers.environment
-          )
-        )
-      )
-      stack.callback(workers.end)
-    else:
-      stack.callback(workers.end)
-      for name, launch_spec in specs.items():
-        workers.start_node(name, launch_spec)
-    yield workers
-
-
 class LocalProcesses(process_workers.ProcessWorkers):
   """Workers in processes of this host, by node."""
 
@@ -178,9 +162,9 @@ class LocalProcesses(process_workers.ProcessWorkers):
     self._inputs: dict[str, bytes] = {}
     self._generations: collections.Counter = collections.Counter()
 
-  def start_node(
-    self, name: str, launch_spec: node_process.NodeLaunchSpec
-  ) -> None:
+  run = staticmethod(node_process.run)
+
+  def start(self, name: str, launch_spec: node_process.NodeLaunchSpec) -> None:
     """Starts a node's process."""
     self._inputs[name] = cloudpickle.dumps(launch_spec)
     self._start(name, child_processes.node_command(name))
@@ -211,13 +195,17 @@ class LocalProcesses(process_workers.ProcessWorkers):
 
   def restart(self, name: str) -> None:
     self._generations[name] += 1
-    self.end_orphans()
+    self._end_orphans()
     self._start(name, cast(Sequence[str], self.processes[name].args))
 
   def _ask_for_stacks(self, name: str) -> None:
     self.processes[name].send_signal(child_processes.STACKS_SIGNAL)
 
-  def end_orphans(self) -> None:
+  def end(self) -> None:
+    super().end()
+    self._end_orphans()
+
+  def _end_orphans(self) -> None:
     """Kills processes of the run that no running node has started."""
     child_processes.kill_orphans(
       self.environment[child_processes.RUN_VARIABLE],
@@ -226,7 +214,9 @@ class LocalProcesses(process_workers.ProcessWorkers):
 
 
 @contextlib.contextmanager
-def launch_specs(program: node_graph_lib.NodeGraph) -> Iterator[Specs]:
+def launch_specs(
+  program: node_graph_lib.NodeGraph,
+) -> Iterator[dict[str, node_process.NodeLaunchSpec]]:
   """Yields launch specs, whose ports are reserved while the block runs."""
   with contextlib.ExitStack() as stack:
     held = {name: stack.enter_context(ports.held()) for name in program.served}
@@ -244,7 +234,9 @@ def launch_specs(program: node_graph_lib.NodeGraph) -> Iterator[Specs]:
     }
 
 
-def addresses_of(specs: Specs) -> dict[str, str | None]:
+def addresses_of(
+  specs: Mapping[str, node_process.NodeLaunchSpec],
+) -> dict[str, str | None]:
   """Returns the addresses of the serving nodes, by name."""
   return {
     name: launch_spec.interface.address(launch_spec.port)

@@ -69,6 +69,7 @@ class NodeLaunchSpec:
 
 def run(launch_spec: NodeLaunchSpec) -> None:
   """Runs a node in this process, which can be killed and restarted."""
+  child_processes.die_with_launcher()
   child_processes.ignore_terminal_signals()
   logging.set_verbosity(logging.WARNING)
   launch_spec.run(launch_spec.make_runner(child_processes.generation(), True))
@@ -76,7 +77,7 @@ def run(launch_spec: NodeLaunchSpec) -> None:
 
 def main() -> None:
   """Runs the node of the pickled `NodeLaunchSpec` on the standard input."""
-  child_processes.die_with_launcher()
+  child_processes.die_with_launcher()  # Imports of the spec take time.
   child_processes.ignore_terminal_signals()
   if not flags.FLAGS.is_parsed():
     flags.FLAGS.mark_as_parsed()
