@@ -117,16 +117,6 @@ class ThreadWorkers(launcher.Workers):
       return failures.of_exit(name, 0)
     return failures.of_exception(name, error)
 
-  def kill(self, name: str) -> None:
-    del name
-
-  def restart(self, name: str) -> None:
-    raise NotImplementedError(f'{name} is a thread.')
-
-  def log_of(self, name: str) -> str:
-    del name
-    return ''
-
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     del names
     return {'all nodes, in one process': watchdog.stacks()}

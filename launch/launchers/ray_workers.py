@@ -291,7 +291,7 @@ class RayWorkers(process_workers.ProcessWorkers):
     try:
       while node.failure is None and self._is_answered(name, node):
         call, node.call = node.call, None
-        result = ray.get(call)
+        result: Any = ray.get(call)
         if node.stage == _PLACING:
           node.place, node.stage = result, _STARTING
         elif node.stage == _STARTING:
@@ -329,7 +329,7 @@ class RayWorkers(process_workers.ProcessWorkers):
         node.call = node.supervisor.wait_for_end.remote()
     return node.call is not None and _is_done(node.call)
 
-  def _lose(self, name: str, loss: str, **properties: bool) -> None:
+  def _lose(self, name: str, loss: str, **properties: Any) -> None:
     """Records a loss, after which the node's host is avoided."""
     node, properties = self._nodes[name], {'is_lost': True, **properties}
     node.failure = failures.Failure(name, loss, **properties)
