@@ -156,11 +156,13 @@ class NodeRunner:
     except BaseException as error:
       # A colocated node has reported its `NodeError`.
       is_new = not isinstance(error, (signals.Stopped, failures.NodeError))
-      if is_new and self._coordinator is not None:
-        self._coordinator.fail(failures.of_exception(self._plan.name, error))
-      self._stop.set()  # Ends all waits and threads of the node.
-      if self._node is not None:
-        self._close(self._node)
+      try:
+        if is_new and self._coordinator is not None:
+          self._coordinator.fail(failures.of_exception(self._plan.name, error))
+      finally:
+        self._stop.set()  # Ends all waits and threads of the node.
+        if self._node is not None:
+          self._close(self._node)
       raise
 
   @contextlib.contextmanager

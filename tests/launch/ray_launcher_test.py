@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from repertory.components.config import settings
+from repertory.launch import launchers
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import conformance, node_graph, ray_launcher
 
@@ -135,3 +136,13 @@ def test_resources_of_missing_nodes_are_reported(tmp_path):
     launcher.launch(planned, str(tmp_path)),
   ):
     pass
+
+
+def test_an_error_of_ray_without_a_text_has_its_class():
+  pytest.importorskip('ray')
+  message = r"must be that of a Ray cluster, got 'here:1': ConnectionError$"
+  with (
+    pytest.raises(settings.SettingError, match=message),
+    launchers.ray_cluster._setting_errors('here:1'),
+  ):
+    raise ConnectionError
