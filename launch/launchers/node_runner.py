@@ -242,22 +242,21 @@ class NodeRunner:
       )
 
   def _beat(self, node: node_lib.Node, ended: threading.Event) -> None:
+    is_last = False
     try:
-      while not ended.wait(reports.PERIOD_SECONDS):
-        if node.report().phase == reports.STOPPING:
+      while not is_last:
+        is_last = ended.wait(reports.PERIOD_SECONDS)
+        if is_last and self._has_failed:
+          return
+        reply = node.report()
+        if reply.phase == reports.STOPPING and not is_last:
           self._run_stops = True
           if self._plan.kind.phase is not None:
             self._stop.set()
     except BaseException as error:
-      self._heartbeat_error = error
-      self._stop.set()
-      return
-    try:
-      if not self._has_failed:
-        node.report()
-    except BaseException as error:
-      if not self._may_be_last():
+      if not (is_last and self._may_be_last()):
         self._heartbeat_error = error
+        self._stop.set()
 
   def _may_be_last(self) -> bool:
     """Returns whether the coordinator may have ended before the node."""
