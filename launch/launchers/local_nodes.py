@@ -209,6 +209,7 @@ def launch_specs(
 ) -> Iterator[dict[str, node_process.NodeLaunchSpec]]:
   """Yields launch specs, whose ports are reserved while the block runs."""
   with contextlib.ExitStack() as stack:
+    calls = program.rpc
     held = {name: stack.enter_context(ports.held()) for name in program.served}
     yield {
       plan.name: node_process.NodeLaunchSpec(
@@ -217,7 +218,7 @@ def launch_specs(
           callee: network_interfaces.LOOPBACK.address(held[callee])
           for callee in program.callees_of(plan.name)
         },
-        program.rpc,
+        calls,
         held.get(plan.name),
       )
       for plan in program

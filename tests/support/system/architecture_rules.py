@@ -33,8 +33,7 @@ _RANKS_OF_COMPONENTS = (
   ('testing',),
 )  # fmt: skip
 _RANKS_OF_LAUNCH = (
-  ('failures',),
-  ('platform', 'experiments'),
+  ('failures', 'platform', 'experiments'),
   ('opening',),
   ('coordination',),
   ('nodes',),
