@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Sequence
 from concurrent import futures
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import ray
 
@@ -45,7 +45,7 @@ class Supervisor:
     # An unnamed file, which is deleted even if this process is killed.
     self._printed = tempfile.TemporaryFile('a+b')  # noqa: SIM115
     self._held.callback(self._printed.close)
-    self._process: subprocess.Popen | None = None
+    self._process: Any = None  # Set by `start`.
     self._place: NodeAddress | None = None
     self._generation: int | None = None
     self._lock = threading.Lock()  # Guards the place.
@@ -85,16 +85,10 @@ class Supervisor:
       self._start, launch_spec, paths, directory, generation
     ).result()
 
-  def _start(
-    self,
-    launch_spec: bytes,
-    paths: Sequence[str],
-    directory: str,
-    generation: int,
-  ) -> None:
+  def _start(self, launch_spec, paths, directory, generation) -> None:
     if self._generation == generation:
       return
-    self._end_strays()
+    child_processes.kill_orphans(self._run, set())
     if ray.get_runtime_context().runtime_env.working_dir():
       paths = [os.getcwd(), *paths]  # Folder of the user's copied modules.
     self._process = child_processes.start(
@@ -110,17 +104,17 @@ class Supervisor:
   def wait_for_end(self) -> int | None:
     """Waits some seconds for the process to end; returns its exit code."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-      return self._started.wait(_WAIT_SECONDS)
+      return self._process.wait(_WAIT_SECONDS)
     return None
 
   def kill(self) -> None:
     """Kills the process and its descendants."""
-    child_processes.kill_tree(self._started)
+    child_processes.kill_tree(self._process)
 
   def ask_for_stacks(self) -> None:
     """Makes the process print the stacks of its threads."""
-    if self._started.poll() is None:
-      self._started.send_signal(child_processes.STACKS_SIGNAL)
+    if self._process.poll() is None:
+      self._process.send_signal(child_processes.STACKS_SIGNAL)
 
   def read(self, start: int) -> tuple[bytes, int]:
     """Returns a part of the node's output, and the next position."""
@@ -135,19 +129,9 @@ class Supervisor:
     """Ends all processes and releases the port."""
     if self._process is not None:
       self.kill()
-    self._end_strays()
+    child_processes.kill_orphans(self._run, set())
     self._starter.shutdown()
     self._held.close()
-
-  @property
-  def _started(self) -> subprocess.Popen:
-    if self._process is None:
-      raise RuntimeError('The process of the node must be started first.')
-    return self._process
-
-  def _end_strays(self) -> None:
-    """Kills orphans of the node's last generation."""
-    child_processes.kill_orphans(self._run, set())
 
 
 def _choose_interface(
