@@ -202,14 +202,14 @@ def _started(session: Any) -> Iterator[_Nodes]:
   """Starts the nodes but actors, and kills them at the end."""
   program = distributed.Distributed().program(session, 'scale')
   with local_nodes.launch_specs(program) as specs:
-    clients = local_nodes.clients_of(specs)
+    addresses = local_nodes.addresses_of(specs)
     workers = local_nodes.LocalProcesses(
-      program, clients, session.log_directory
+      program, addresses, session.log_directory
     )
     workers.is_forced = True
     try:
       for name in _ASKED:
-        workers.start_node(name, *specs[name])
+        workers.start(name, specs[name])
       nodes = _Nodes(workers)
       nodes.coordinator.expect(program.names)
       yield nodes

@@ -7,8 +7,8 @@ from repertory.components.config import lazy_imports
 if TYPE_CHECKING:
   from repertory.launch.experiments.callbacks import Callback, RowLogger
   from repertory.launch.experiments.experiment import Experiment
-  from repertory.launch.experiments.failures import NodeError
   from repertory.launch.experiments.naming import make_experiment
+  from repertory.launch.failures import NodeError
   from repertory.launch.opening.run import Result, run
   from repertory.launch.trained.evaluation import evaluate
   from repertory.launch.trained.policy import TrainedPolicy, load_policy

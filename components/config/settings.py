@@ -20,7 +20,11 @@ import numpy as np
 T = TypeVar('T')
 
 
-class SettingError(ValueError):
+class InputError(ValueError):
+  """Input of the user is invalid; the message alone explains it."""
+
+
+class SettingError(InputError):
   """A setting is invalid, or another setting would help.
 
   Python and the command line spell settings differently. So names are kept

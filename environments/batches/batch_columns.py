@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
+from repertory.components.config import settings
 from repertory.environments.values import casting
 
 
-class EnvironmentContractError(ValueError):
+class EnvironmentContractError(settings.InputError):
   """Raised if an environment violates its specs or dm_env's contract."""
 
 

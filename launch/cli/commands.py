@@ -15,9 +15,9 @@ from absl import flags
 from repertory import __version__
 from repertory.components.config import settings as settings_lib
 from repertory.components.runtime import signals
+from repertory.launch import failures
 from repertory.launch.cli import command
 from repertory.launch.cli import errors as flag_errors
-from repertory.launch.experiments import failures
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
 from repertory.launch.trained import videos
@@ -70,18 +70,8 @@ def run(arguments: Sequence[str]) -> int:
     print('repertory: interrupted', file=sys.stderr)
     return interrupts.EXIT_BASE + signal.SIGINT
   except failures.NodeError as error:
-    return _report_failure(error, values)
-
-
-def _report_failure(error: failures.NodeError, values: flags.FlagValues) -> int:
-  """Prints the failure of a node; returns the exit code."""
-  failure, message = error.failure, str(error)
-  if failure.refused is not None:
-    refusal = settings_lib.SettingError(*failure.refused)
-    message = flag_errors.describe(refusal, values).rstrip('.')
-    message = f"{message}. Raised in node '{failure.node}'."
-  _print_error(f'\nrepertory: {message.rstrip()}')
-  return command.BAD_INPUT if failure.is_bad_input else command.FAILED
+    _print_error(f'\nrepertory: {flag_errors.describe(error, values).rstrip()}')
+    return command.BAD_INPUT if error.failure.is_bad_input else command.FAILED
 
 
 def _describe_stack() -> str:

@@ -1,4 +1,4 @@
-"""Rewrites errors to name flags instead of Python settings."""
+"""Errors in words for the terminal, with flags instead of Python settings."""
 
 import contextlib
 import dataclasses
@@ -11,6 +11,7 @@ from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings
 from repertory.environments.values import argument_checks
+from repertory.launch import failures
 from repertory.launch.cli import flags as flag_tables
 
 # Flags whose names differ from those of their settings.
@@ -56,6 +57,12 @@ def describe(error: Exception, values: flags.FlagValues) -> str:
       _call(error.setting, values),
       *(_assign(name, value) for name, value in error.remedy.items()),
     )
+  if isinstance(error, failures.NodeError):
+    if error.failure.refused is None:
+      return str(error)
+    refusal = settings.SettingError(*error.failure.refused)
+    message = describe(refusal, values).rstrip('.')
+    return f"{message}. Raised in node '{error.failure.node}'."
   # All arguments of environments come from their name.
   if isinstance(error, argument_checks.ArgumentError) and _has('env', values):
     is_all = error.argument in ('name', 'environment')

@@ -4,6 +4,7 @@ Nodes call it directly or from other processes. So its public methods take and
 return plain values and dataclasses of them.
 """
 
+import dataclasses
 import itertools
 import threading
 import time
@@ -15,17 +16,17 @@ from absl import logging
 
 from repertory.components import loggers, replay
 from repertory.components.runtime import callers, signals
+from repertory.launch import failures
 from repertory.launch.coordination import (
   evaluations,
   kinds,
   logs,
   node_registry,
-  rates,
   reports,
   run_callbacks,
   statuses,
 )
-from repertory.launch.experiments import callbacks, failures
+from repertory.launch.experiments import callbacks
 from repertory.launch.experiments import session as session_lib
 
 # Maximum environment steps of one grant.
@@ -61,7 +62,7 @@ class Coordinator:
     self._phases = _Phases()
     self._message = session.message
     self._episodes = statuses.EpisodeStatistics(session)
-    self._speed = rates.Speed(
+    self._speed = statuses.Speed(
       experiment.max_steps, self._progress.learner_steps, clock
     )
     self._gauges = statuses.Gauges(session.tables)
@@ -246,10 +247,14 @@ class Coordinator:
     """Decides whether to restart a node that has ended too early.
 
     A failure that the node has reported takes precedence. If it is not
-    restarted, and was not done, the run ends.
+    restarted, and was not done, the run ends. In a run that has failed, a
+    service that was killed takes the blame, since its clients may have noticed
+    first.
     """
     with self._lock:
       node = failure.node
+      if kinds.kind_of(node).serves and failure.is_lost:
+        self._phases.blame(failure)
       failure = self._node_registry.take_cause(failure)
       if node in self._node_registry.finished() or not self._phases.is_running:
         return False
@@ -358,7 +363,7 @@ class Coordinator:
       self._logs.close()
 
   def _end(self, failure: failures.Failure) -> None:
-    self._node_registry.fail(failure.node)
+    self._node_registry.finish(failure.node, 'failed')
     if self._phases.fail(failure):
       self._message = f'{failure.node} failed'
 
@@ -497,6 +502,15 @@ class _Phases:
       return False
     self.failure = failure
     return True
+
+  def blame(self, lost: failures.Failure) -> None:
+    """Replaces the failure of another node, which may be a consequence."""
+    first = self.failure
+    if first is None or first.is_bad_input or first.node == lost.node:
+      return
+    if not (first.is_lost and kinds.kind_of(first.node).serves):
+      details = f"\nThen '{first.node}' failed:\n{first.message}"
+      self.failure = dataclasses.replace(lost, details=details)
 
   def describe_end(self, why_stopped: str) -> tuple[str, str]:
     """Returns outcome and reason of the end, as in `callbacks.EndEvent`."""

@@ -6,14 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repertory.components import loggers
+from repertory.launch import failures
 from repertory.launch.coordination import kinds
-from repertory.launch.experiments import failures
 from repertory.launch.platform import watchdog
 
 # Time window of a restart budget.
 WINDOW_SECONDS = 600.0
 
 _STARTING = ('starting', 'restarting')
+_ENDED = ('done', 'failed')
 
 
 class RestartBudget:
@@ -72,7 +73,6 @@ class NodeRegistry:
     self._nodes: dict[str, _Node] = {}
     self._causes: dict[str, failures.Failure] = {}
     self._expected: set[str] = set()
-    self._finished: set[str] = set()
     # Cached, since every heartbeat asks for it.
     self._starting: set[str] = set()
 
@@ -97,7 +97,8 @@ class NodeRegistry:
     node.is_ready = True
     node.address = address
     node.host = host
-    self._enter(name, 'running')
+    if node.state not in _ENDED:
+      self._enter(name, 'running')
     node.progressed_at = self._clock()
 
   def hear(
@@ -113,17 +114,10 @@ class NodeRegistry:
       node.progress = progress
       node.progressed_at = self._clock()
 
-  def finish(self, name: str) -> None:
-    """Marks a node as done."""
+  def finish(self, name: str, state: str = 'done') -> None:
+    """Marks a node as done, or as failed for good."""
     self._hear(name)
-    self._enter(name, 'done')
-    self._finished.add(name)
-
-  def fail(self, name: str) -> None:
-    """Marks a node as failed for good."""
-    self._hear(name)
-    self._enter(name, 'failed')
-    self._finished.add(name)
+    self._enter(name, state)
 
   def may_restart(self, name: str) -> bool:
     """Returns whether a node that ended can be restarted.
@@ -163,7 +157,8 @@ class NodeRegistry:
 
   def finished(self) -> list[str]:
     """Returns the names of the nodes that are done or failed."""
-    return sorted(self._finished)
+    nodes = self._nodes.items()
+    return sorted(name for name, node in nodes if node.state in _ENDED)
 
   def address_of(self, name: str) -> str | None:
     """Returns the address of a node's server; None until it registers."""
@@ -172,8 +167,11 @@ class NodeRegistry:
 
   def have_finished(self, phase: str) -> bool:
     """Returns whether all nodes of a phase are done; False before `expect`."""
-    names = [n for n in self._expected if kinds.kind_of(n).phase == phase]
-    return bool(self._expected) and self._finished.issuperset(names)
+    return bool(self._expected) and all(
+      self._nodes[name].state in _ENDED
+      for name in self._expected
+      if kinds.kind_of(name).phase == phase
+    )
 
   def have_all_started(self) -> bool:
     """Returns whether no node is starting or restarting."""
@@ -192,7 +190,7 @@ class NodeRegistry:
       states = [
         node.state
         for name, node in self._nodes.items()
-        if kinds.kind_of(name) is kind and name not in self._finished
+        if kinds.kind_of(name) is kind and node.state not in _ENDED
       ]
       if states and all(state in _STARTING for state in states):
         return True
@@ -220,7 +218,7 @@ class NodeRegistry:
     """Describes the problem of each node that hangs, by name."""
     now, overdue = self._clock(), {}
     for name, node in self._nodes.items():
-      if name in self._finished:
+      if node.state in _ENDED:
         continue
       silence, limit = now - node.heard_at, silence_seconds
       if node.state in _STARTING:
@@ -239,7 +237,7 @@ class NodeRegistry:
     names = [
       name
       for name, node in self._nodes.items()
-      if node.is_ready and node.progress and name not in self._finished
+      if node.is_ready and node.progress and node.state not in _ENDED
     ]
     return min(names, key=lambda n: self._nodes[n].progressed_at, default=None)
 

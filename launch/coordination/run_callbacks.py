@@ -6,19 +6,26 @@ import dataclasses
 import re
 import threading
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from repertory.components.runtime import signals
+from repertory.launch import failures
 from repertory.launch.coordination import kinds
-from repertory.launch.experiments import callbacks, failures
+from repertory.launch.experiments import callbacks
 from repertory.launch.experiments import session as session_lib
 
 # Interval of calls of the stop criterion.
 _ASK_SECONDS = 1.0
+
+
+# By event: methods of callbacks, and those of loggers.
+_OF_CALLBACKS = {
+  name: name for name in vars(callbacks.Callback) if name.startswith('on_')
+}
+_OF_LOGGERS = {'on_start': 'start', 'on_row': 'write', 'on_end': 'close'}
 
 
 @dataclasses.dataclass(eq=False)
@@ -27,19 +34,19 @@ class _Subscriber:
 
   name: str
   target: Any
+  methods: Mapping[str, str]  # By event.
   is_fatal: bool
   is_dropped: bool = False
 
 
 class _Event(NamedTuple):
-  """Queued event, for a method of callbacks and one of loggers ('': none).
+  """Queued event, with the arguments of its methods.
 
-  Callbacks get the last payload; several are of episodes, to be joined.
+  For `on_episodes`, several events of episodes, to be joined.
   """
 
-  method: str
-  logger_method: str
-  payloads: list[Any]
+  name: str
+  arguments: list[Any]
   since: float
 
 
@@ -63,9 +70,15 @@ class RunCallbacks:
       experiment.timeout_seconds, experiment.stall_seconds
     )
     found = session.callback_list
-    self._callbacks = _subscribe('callbacks', found.callbacks, True)
-    self._loggers = _subscribe('loggers', found.loggers, False)
-    self._stop_when = _Subscriber('stop_when', found.stop_when, True)
+    self._subscribers = [
+      _Subscriber(f'{of}[{i}] ({type(one).__name__})', one, methods, is_fatal)
+      for of, group, methods, is_fatal in (
+        ('callbacks', found.callbacks, _OF_CALLBACKS, True),
+        ('loggers', found.loggers, _OF_LOGGERS, False),
+      )
+      for i, one in enumerate(group)
+    ]
+    self._stop_when = _Subscriber('stop_when', found.stop_when, {}, True)
     self._stop_when.is_dropped = found.stop_when is None
     self._warned: set[str] = set()
     self._has_changed = threading.Condition()
@@ -81,31 +94,31 @@ class RunCallbacks:
 
   def start(self, session: session_lib.Session, title: str) -> None:
     """Reports the start to all, each with a copy of the settings."""
-    if self._callbacks or self._loggers or not self._stop_when.is_dropped:
+    if self._subscribers or not self._stop_when.is_dropped:
       self._ask_to_stop()
-      self._put('on_start', 'start', _describe(session, title))
+      self._put('on_start', _describe(session, title))
       self._thread.start()
 
   def take_episodes(
     self, columns: Mapping[str, np.ndarray], position: Mapping[str, Any]
   ) -> None:
     """Reports training episodes, as logged columns, to callbacks."""
-    if not self._callbacks:
-      return
-    returns, lengths = columns['episode_return'], columns['episode_length']
-    metrics = {name: columns[name] for name in self._info_names}
-    total = int(columns['episodes'][-1])
-    episodes = callbacks.EpisodesEvent(
-      returns, lengths, total, **position, metrics=metrics
+    self._put(
+      'on_episodes',
+      callbacks.EpisodesEvent(
+        columns['episode_return'],
+        columns['episode_length'],
+        int(columns['episodes'][-1]),
+        **position,
+        metrics={name: columns[name] for name in self._info_names},
+      ),
     )
-    self._put('on_episodes', '', episodes)
 
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
     """Reports a log row, as a copy for each callback and logger."""
-    is_learner = label == kinds.LEARNER.name
-    method = 'on_learner_row' if is_learner and self._callbacks else ''
-    if method or self._loggers:
-      self._put(method, 'write', label, row)
+    if label == kinds.LEARNER.name:
+      self._put('on_learner_row', row)
+    self._put('on_row', label, row)
 
   def take_evaluation(
     self,
@@ -124,7 +137,7 @@ class RunCallbacks:
       **position,
     )
     self._ask_to_stop()
-    self._put('on_evaluation', '', evaluation)
+    self._put('on_evaluation', evaluation)
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
     """Blocks until the stop criterion has answered on the last evaluation.
@@ -151,7 +164,7 @@ class RunCallbacks:
     if not self._is_ending:
       self._stop_when.is_dropped = True
       status = self._coordinator.status()
-      self._put('on_end', 'close', callbacks.EndEvent(outcome, reason, status))
+      self._put('on_end', callbacks.EndEvent(outcome, reason, status))
       with self._has_changed:
         self._is_ending = True
         self._has_changed.notify_all()
@@ -173,19 +186,18 @@ class RunCallbacks:
   def _is_due(self) -> bool:
     return self._num_answered < self._num_asked
 
-  def _put(self, method: str, logger_method: str, *payload: Any) -> None:
+  def _put(self, name: str, *arguments: Any) -> None:
     """Queues an event, which may be merged with the previous one."""
-    if not (self._callbacks or self._loggers):
+    if not any(name in one.methods for one in self._subscribers):
       return
     with self._has_changed:
       if self._is_ending or self._is_closed:
         return
       last = self._events[-1] if self._events else None
-      if last is not None and last.method == method == 'on_episodes':
-        last.payloads.extend(payload)
+      if last is not None and last.name == name == 'on_episodes':
+        last.arguments.extend(arguments)
       else:
-        event = _Event(method, logger_method, [*payload], time.monotonic())
-        self._events.append(event)
+        self._events.append(_Event(name, [*arguments], time.monotonic()))
       self._has_changed.notify_all()
     self._check_delay()
 
@@ -247,14 +259,12 @@ class RunCallbacks:
 
   def _pass_on(self, event: _Event) -> None:
     """Calls all subscribers of an event, each with its own copy of it."""
-    payload = event.payloads
-    if event.method == 'on_episodes':
-      payload = [callbacks.EpisodesEvent.join(payload)]
-    for subscribers, method, arguments in (
-      (self._callbacks, event.method, payload[-1:]),
-      (self._loggers, event.logger_method, payload),
-    ):
-      for one in subscribers if method else ():
+    arguments = event.arguments
+    if event.name == 'on_episodes':
+      arguments = [callbacks.EpisodesEvent.join(arguments)]
+    for one in self._subscribers:
+      if event.name in one.methods:
+        method = one.methods[event.name]
         function = getattr(one.target, method)
         self._call(one, method, function, *map(_copy, arguments))
 
@@ -270,17 +280,16 @@ class RunCallbacks:
         return
       num_asked = self._num_asked  # A later one is of a later evaluation.
       self._running = one, what, time.monotonic()
-    trouble = ''
     try:
       function(*arguments)
-    except BaseException:  # SystemExit would end the thread silently.
-      trouble = traceback.format_exc()
-    if trouble and not self._is_closed:
-      one.is_dropped = one.is_fatal or what == 'start'
-      if one.is_fatal:
-        self._fail(one, trouble)
-      else:
-        self._warn(one, failures.Failure(one.name, trouble).summary)
+    except BaseException as error:  # SystemExit would end the thread silently.
+      failure = failures.of_exception(one.name, error)
+      if not self._is_closed:
+        one.is_dropped = one.is_fatal or what == 'start'
+        if one.is_fatal:
+          self._fail(one, failure.cause)
+        else:
+          self._warn(one, failure.summary)
     with self._has_changed:
       self._running = None
       if one is self._stop_when:
@@ -312,13 +321,6 @@ class RunCallbacks:
       self._warned.add(key)
       warning = f'{one.name}: {summary}'
       self._coordinator.warn(kinds.COORDINATOR.name, warning)
-
-
-def _subscribe(setting: str, found: Sequence[Any], is_fatal: bool):
-  return [
-    _Subscriber(f'{setting}[{i}] ({type(one).__name__})', one, is_fatal)
-    for i, one in enumerate(found)
-  ]
 
 
 def _copy(payload: Any) -> Any:

@@ -3,8 +3,8 @@
 import os
 from collections.abc import Mapping
 
+from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
-from repertory.launch.experiments import failures
 from repertory.launch.experiments import session as session_lib
 
 _SIDES = {

@@ -13,12 +13,9 @@ from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import devices, signals
 from repertory.components.transports import experience as experience_lib
+from repertory.launch import failures
 from repertory.launch.experiments import callbacks as callbacks_lib
-from repertory.launch.experiments import (
-  directories,
-  environment_batches,
-  failures,
-)
+from repertory.launch.experiments import directories, environment_batches
 from repertory.launch.experiments import experiment as experiment_lib
 
 

@@ -3,15 +3,28 @@
 import functools
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent import futures
 from typing import Any
 
 from repertory.components import core
 from repertory.components.runtime import callers, signals
-from repertory.launch.coordination import kinds, reports
+from repertory.launch.coordination import reports
 from repertory.launch.nodes import variable_cache
 from repertory.launch.platform import watchdog
+
+
+class RemoteMethods:
+  """Object whose attributes are remote methods."""
+
+  def __init__(self, call: Callable[..., Any]):
+    """Calls `call` with the name of the method and its arguments."""
+    self._call = call
+
+  def __getattr__(self, method: str) -> Callable[..., Any]:
+    if method.startswith('__'):  # Python protocols are not remote.
+      raise AttributeError(method)
+    return functools.partial(self._call, method)
 
 
 class AuthenticatedClient:
@@ -33,16 +46,6 @@ class AuthenticatedClient:
     return functools.partial(getattr(self._client, method), tuple(self._caller))
 
 
-def signed(
-  peers: Mapping[str, Any], caller: callers.Caller
-) -> Mapping[str, Any]:
-  """Returns a node's clients, by name, with signed calls to the coordinator."""
-  name = kinds.COORDINATOR.name
-  if name not in peers:
-    return peers
-  return {**peers, name: AuthenticatedClient(peers[name], caller)}
-
-
 def is_listening(client: Any) -> bool:
   """Returns whether the server of a client accepts connections."""
   host, _, port = client.address.rpartition(':')
@@ -61,15 +64,11 @@ def wait_for_server(
 ) -> None:
   """Waits until the server of a client accepts connections.
 
-  A call would wait as well, but Courier retries ever more rarely.
-
-  Args:
-    client: Client of a node that is starting.
-    timeout_seconds: Time-out, but at least `watchdog.START_SECONDS`.
-    should_stop: Polled; True ends the wait.
+  A call would wait as well, but Courier retries ever more rarely. The time-out
+  is at least `watchdog.START_SECONDS`.
 
   Raises:
-    signals.Stopped: If `should_stop` ended the wait.
+    signals.Stopped: If `should_stop` returned True, which ends the wait.
     TimeoutError: If the server does not start in time.
   """
   timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)

@@ -1,7 +1,6 @@
 """RPC by Courier: servers and clients."""
 
 import contextlib
-import functools
 from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from typing import Any
@@ -10,6 +9,7 @@ import courier
 from courier.python.client import translate_status
 
 from repertory.components.runtime import network_interfaces
+from repertory.launch.launchers import calls
 
 
 def make_client(
@@ -27,18 +27,6 @@ class _Client(courier.Client):
   the exception of `set_result` is not caught.
   """
 
-  @property
-  def futures(self) -> Any:
-    return _Calls(self)
-
-
-class _Calls:
-  def __init__(self, client: courier.Client):
-    self._client = client
-
-  def __getattr__(self, method: str) -> Callable[..., futures.Future]:
-    return functools.partial(self._begin, method)
-
   def _begin(
     self, method: str, *arguments: Any, **named: Any
   ) -> futures.Future:
@@ -52,20 +40,24 @@ class _Calls:
       with contextlib.suppress(futures.InvalidStateError):
         found.set_exception(translate_status(status))
 
-    call = self._client._client.AsyncPyCall(
+    call = self._client.AsyncPyCall(
       method,
       list(arguments),
       named,
       set_result,
       set_exception,
       True,  # Wait for the server.
-      self._client._call_timeout,
+      self._call_timeout,
       False,  # No compression.
     )
     found.add_done_callback(
       lambda found: call.Cancel() if found.cancelled() else None
     )
     return found
+
+  @property
+  def futures(self) -> Any:
+    return calls.RemoteMethods(self._begin)
 
 
 @contextlib.contextmanager

@@ -282,8 +282,8 @@ class Client:
 
   def __init__(self, address: str, timeout_seconds: float, token: str):
     self.address = address
-    self.futures = _Calls(self._begin)
-    self._calls = _Calls(self._call)
+    self.futures = calls.RemoteMethods(self._begin)
+    self._calls = calls.RemoteMethods(self._call)
     self._timeout_seconds = timeout_seconds
     self._token = token
     self._stubs: dict[str, Any] = {}
@@ -350,18 +350,6 @@ class Client:
 
 
 make_client = Client
-
-
-class _Calls:
-  """Object whose attributes are remote methods."""
-
-  def __init__(self, call: Callable[..., Any]):
-    self._call = call
-
-  def __getattr__(self, method: str) -> Callable[..., Any]:
-    if method.startswith('__'):  # Python protocols are not remote.
-      raise AttributeError(method)
-    return functools.partial(self._call, method)
 
 
 def _unpack(reply: bytes) -> Any:

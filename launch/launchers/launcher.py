@@ -4,12 +4,13 @@ import abc
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from absl import logging
 
-from repertory.launch.experiments import failures, registries
+from repertory.launch import failures
+from repertory.launch.experiments import registries
 from repertory.launch.launchers import node_graph as node_graph_lib
 
 # Time-out of nodes after they were asked to end; and after a second Ctrl-C.
@@ -32,11 +33,11 @@ class Workers(abc.ABC):
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    clients: Mapping[str, Callable[[], Any]],
+    addresses: Mapping[str, str | None],
   ):
-    """Takes over started nodes, and client factories of serving ones."""
+    """Takes the addresses of serving nodes, by name, if known."""
     self.program = program
-    self._clients = clients
+    self._addresses = addresses
 
   @property
   def names(self) -> list[str]:
@@ -47,13 +48,6 @@ class Workers(abc.ABC):
     """Returns the nodes that have ended, services first."""
     ended = [name for name in self.names if not self.is_alive(name)]
     return sorted(ended, key=lambda name: not self.program[name].kind.serves)
-
-  def find_killed_service(self) -> str | None:
-    """Returns the name of a service that was killed, or None."""
-    for name in self.find_ended():
-      if self.program[name].kind.serves and self.failure_of(name).is_lost:
-        return name
-    return None
 
   def clients_alive(self) -> list[str]:
     """Returns the running nodes that are not services."""
@@ -67,10 +61,9 @@ class Workers(abc.ABC):
     """Returns an imminent failure of running nodes, or None."""
     return None
 
-  def is_placed(self, name: str) -> bool:
-    """Returns whether the address of a node is known."""
-    del name
-    return True
+  def address_of(self, name: str) -> str | None:
+    """Returns the address of a node's server; None while unknown."""
+    return self._addresses.get(name)
 
   def kill_all(self, names: Collection[str]) -> None:
     """Kills nodes that have not ended; has no effect on threads."""
@@ -83,7 +76,10 @@ class Workers(abc.ABC):
 
   def client(self, name: str) -> Any:
     """Makes a client of a serving node; see `grpc_servers.Client`."""
-    return self._clients[name]()
+    address = self.address_of(name)
+    if address is None:
+      raise RuntimeError(f'{name} must be placed before it is called.')
+    return self.program.rpc.make_client(address)
 
   @property
   def exit_seconds(self) -> float:
@@ -114,7 +110,6 @@ class Workers(abc.ABC):
   def failure_of(self, name: str) -> failures.Failure:
     """Describes how a node ended; `is_lost` if it was killed."""
 
-  @abc.abstractmethod
   def kill(self, name: str) -> str | None:
     """Kills a hanging node, with all nodes in its process.
 
@@ -122,17 +117,19 @@ class Workers(abc.ABC):
       The name of the node that owns the killed process; None if the node cannot
       be killed.
     """
+    del name
 
-  @abc.abstractmethod
   def restart(self, name: str) -> None:
     """Restarts a node that has ended, at the same address.
 
     Only called if the launcher has `can_restart`.
     """
+    raise NotImplementedError(f'{name} cannot be restarted.')
 
-  @abc.abstractmethod
   def log_of(self, name: str) -> str:
     """Returns the last lines of a node's output and their file; or ''."""
+    del name
+    return ''
 
   @abc.abstractmethod
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:

@@ -11,13 +11,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-import cloudpickle
 import launchpad as lp
 from absl import flags
 from launchpad.launch.run_locally import launch_local_output_to_files
 from launchpad.nodes.python import local_multi_processing
 
-from repertory.launch.platform import child_processes, interrupts
+from repertory.launch.platform import interrupts
 
 
 @contextlib.contextmanager
@@ -49,7 +48,10 @@ def started(
       stack.callback(shutil.rmtree, directory, ignore_errors=True)
       settings = {
         'launch_type': 'local_mp',
-        'local_resources': _resources(program, directory, environment),
+        'local_resources': {
+          label: local_multi_processing.PythonProcess(env=environment)
+          for label in program.groups
+        },
         'terminal': 'output_to_files',
       }
     manager = _launch(program, settings, log_directory)
@@ -68,7 +70,6 @@ def _launch(
   """Returns the worker manager of a launch; changes no signal handlers."""
   with contextlib.ExitStack() as stack:
     stack.enter_context(interrupts.restored())
-    stack.enter_context(interrupts.blocked())
     if 'local_resources' in settings:
       # Not for threads, of which the first may print already.
       stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
@@ -77,18 +78,3 @@ def _launch(
       # Read from the environment only when it is imported.
       launch_local_output_to_files._LOGGING_DIR = log_directory
     return lp.launch(program, **settings)
-
-
-def _resources(
-  program: lp.Program, directory: str, environment: Mapping[str, str]
-) -> dict[str, Any]:
-  """Returns the local resources of each group of processes."""
-  init_file = os.path.join(directory, 'init.pkl')
-  with open(init_file, 'wb') as file:
-    cloudpickle.dump(child_processes.die_with_launcher, file)
-  return {
-    label: local_multi_processing.PythonProcess(
-      args={'init_file': init_file}, env=environment
-    )
-    for label in program.groups
-  }

@@ -36,7 +36,8 @@ class ThreadLauncher(_Local):
   rank = 0
 
   def launch(self, program, log_directory):
-    return launchers.local_nodes.launch_threads(program, log_directory)
+    local_nodes = launchers.local_nodes
+    return local_nodes.launch(program, log_directory, local_nodes.ThreadWorkers)
 
 
 @launcher.register
@@ -50,4 +51,7 @@ class ProcessLauncher(_Local):
   rank = 1
 
   def launch(self, program, log_directory):
-    return launchers.local_nodes.launch_processes(program, log_directory)
+    local_nodes = launchers.local_nodes
+    return local_nodes.launch(
+      program, log_directory, local_nodes.LocalProcesses
+    )

@@ -8,22 +8,20 @@ import collections
 import contextlib
 import functools
 import os
-import pickle
 import subprocess
 import sys
 import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
-from typing import Any, cast
+from typing import cast
 
 import cloudpickle
 from absl import logging
 
 from repertory.components.runtime import network_interfaces
-from repertory.launch import launchers
+from repertory.launch import failures, launchers
 from repertory.launch.coordination import kinds
-from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
   launcher,
   node_process,
@@ -41,47 +39,62 @@ from repertory.launch.platform import (
 
 
 @contextlib.contextmanager
-def launch_threads(
-  program: node_graph_lib.NodeGraph, log_directory: str
+def launch(
+  program: node_graph_lib.NodeGraph,
+  log_directory: str,
+  make_workers: 'Callable[..., ThreadWorkers | LocalProcesses]',
 ) -> Iterator[launcher.Workers]:
-  """Launches nodes in threads of this process; see `Launcher.launch`."""
+  """Launches nodes in workers of a class; see `Launcher.launch`."""
   printed.set_aside(log_directory)
   with contextlib.ExitStack() as stack:  # Ends all that was started.
     stack.enter_context(node_runner.shared_interpreter())
     specs = stack.enter_context(launch_specs(program))
-    workers = ThreadWorkers(program, clients_of(specs))
+    workers = make_workers(program, addresses_of(specs), log_directory)
     stack.callback(workers.end)
-    runs = {
-      name: functools.partial(workers.run, launch_spec, port)
-      for name, (launch_spec, port) in specs.items()
-    }
-    if rpc.chosen() == rpc.COURIER:
-      stack.enter_context(
-        launchers.launchpad.started(program.labels, runs, log_directory)
+    if program.rpc.library == rpc.COURIER:
+      runs = {
+        name: functools.partial(workers.run, launch_spec)
+        for name, launch_spec in specs.items()
+      }
+      workers.processes.update(
+        stack.enter_context(
+          launchers.launchpad.started(
+            program.labels, runs, log_directory, workers.environment
+          )
+        )
       )
     else:
-      for name, run in runs.items():
-        threading.Thread(target=run, name=name, daemon=True).start()
+      for name, launch_spec in specs.items():
+        workers.start(name, launch_spec)
     yield workers
 
 
 class ThreadWorkers(launcher.Workers):
   """Workers in threads of this process, which cannot be killed."""
 
+  environment = None  # Of processes.
+
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    clients: Mapping[str, Callable[[], Any]],
+    addresses: Mapping[str, str | None],
+    log_directory: str,
   ):
-    super().__init__(program, clients)
+    del log_directory
+    super().__init__(program, addresses)
+    self.processes: dict[str, subprocess.Popen] = {}  # There are none.
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {
       name: futures.Future() for name in program.names
     }
 
-  def run(
-    self, launch_spec: node_process.NodeLaunchSpec, port: int | None
-  ) -> None:
+  def start(self, name: str, launch_spec: node_process.NodeLaunchSpec) -> None:
+    """Starts a node's thread."""
+    threading.Thread(
+      target=self.run, args=[launch_spec], name=name, daemon=True
+    ).start()
+
+  def run(self, launch_spec: node_process.NodeLaunchSpec) -> None:
     """Runs a node in its thread, and keeps its exception."""
     name = launch_spec.plan.name
     outcome = self._outcomes[name]
@@ -89,7 +102,7 @@ class ThreadWorkers(launcher.Workers):
       runner = launch_spec.make_runner(generation=0, can_restart=False)
       self._runners[name] = runner
       if outcome.set_running_or_notify_cancel():
-        launch_spec.run(runner, port)
+        launch_spec.run(runner)
         outcome.set_result(None)
     except BaseException as error:
       outcome.set_exception(error)
@@ -99,20 +112,10 @@ class ThreadWorkers(launcher.Workers):
 
   def failure_of(self, name: str) -> failures.Failure:
     outcome = self._outcomes[name]
-    error = outcome.exception() if outcome.done() else None
+    error = None if outcome.cancelled() else outcome.exception()
     if error is None:
-      return process_workers.describe_end(name, 0)
-    return failures.Failure(name, repr(error))
-
-  def kill(self, name: str) -> None:
-    del name
-
-  def restart(self, name: str) -> None:
-    raise NotImplementedError(f'{name} is a thread.')
-
-  def log_of(self, name: str) -> str:
-    del name
-    return ''
+      return failures.of_exit(name, 0)
+    return failures.of_exception(name, error)
 
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     del names
@@ -134,96 +137,65 @@ class ThreadWorkers(launcher.Workers):
       logging.warning('A thread of %s did not end.', name)
 
 
-@contextlib.contextmanager
-def launch_processes(
-  program: node_graph_lib.NodeGraph, log_directory: str
-) -> Iterator[launcher.Workers]:
-  """Launches nodes in processes of this host; see `Launcher.launch`."""
-  printed.set_aside(log_directory)
-  with contextlib.ExitStack() as stack:  # Ends all that was started.
-    specs = stack.enter_context(launch_specs(program))
-    workers = LocalProcesses(program, clients_of(specs), log_directory)
-    stack.callback(workers.end_orphans)
-    if rpc.chosen() == rpc.COURIER:
-      runs = {
-        name: functools.partial(node_process.run, launch_spec, port)
-        for name, (launch_spec, port) in specs.items()
-      }
-      workers.processes.update(
-        stack.enter_context(
-          launchers.launchpad.started(
-            program.labels, runs, log_directory, workers.environment
-          )
-        )
-      )
-      stack.callback(workers.end)
-    else:
-      stack.callback(workers.end)
-      for name, (launch_spec, port) in specs.items():
-        workers.start_node(name, launch_spec, port)
-    yield workers
-
-
 class LocalProcesses(process_workers.ProcessWorkers):
   """Workers in processes of this host, by node."""
 
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    clients: Mapping[str, Callable[[], Any]],
+    addresses: Mapping[str, str | None],
     log_directory: str,
   ):
-    super().__init__(program, clients, log_directory)
+    super().__init__(program, addresses, log_directory)
     self.processes: dict[str, subprocess.Popen] = {}
-    self.environment = {
-      # Child processes must find the same modules as this process.
-      'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
-      child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
-      child_processes.RUN_VARIABLE: uuid.uuid4().hex,
-    }
+    self.environment = child_processes.variables(uuid.uuid4().hex, sys.path)
     self._inputs: dict[str, bytes] = {}
     self._generations: collections.Counter = collections.Counter()
 
-  def start_node(
-    self, name: str, launch_spec: node_process.NodeLaunchSpec, port: int | None
-  ) -> None:
+  run = staticmethod(node_process.run)
+
+  def start(self, name: str, launch_spec: node_process.NodeLaunchSpec) -> None:
     """Starts a node's process."""
-    server = pickle.dumps((port, network_interfaces.LOOPBACK))
-    self._inputs[name] = server + cloudpickle.dumps(launch_spec)
+    self._inputs[name] = cloudpickle.dumps(launch_spec)
     self._start(name, child_processes.node_command(name))
 
   def _start(self, name: str, command: Sequence[str]) -> None:
-    generation = str(self._generations[name])
-    self.processes[name] = child_processes.start(
-      command,
-      {**self.environment, child_processes.GENERATION_VARIABLE: generation},
-      self._paths[name],
-      self._inputs.get(name),
-    )
+    path = self._paths[name]
+    os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
+    with open(path, 'a') as file:
+      self.processes[name] = child_processes.start(
+        command,
+        self.environment,
+        self._generations[name],
+        file,
+        self._inputs.get(name),
+      )
 
   def is_alive(self, name: str) -> bool:
     return name in self.processes and self.processes[name].poll() is None
 
   def failure_of(self, name: str) -> failures.Failure:
-    code = self.processes[name].poll() or 0
-    return process_workers.describe_end(name, code)
+    return failures.of_exit(name, self.processes[name].poll() or 0)
 
   def kill(self, name: str) -> str:
     owner = self.program.owner_of(name)
-    # The process id of an ended process may have been reused.
-    if self.is_alive(owner):
+    if owner in self.processes:
       child_processes.kill_tree(self.processes[owner])
     return owner
 
   def restart(self, name: str) -> None:
     self._generations[name] += 1
-    self.end_orphans()
+    self._end_orphans()
     self._start(name, cast(Sequence[str], self.processes[name].args))
 
   def _ask_for_stacks(self, name: str) -> None:
     self.processes[name].send_signal(child_processes.STACKS_SIGNAL)
 
-  def end_orphans(self) -> None:
+  def end(self) -> None:
+    super().end()
+    self._end_orphans()
+
+  def _end_orphans(self) -> None:
     """Kills processes of the run that no running node has started."""
     child_processes.kill_orphans(
       self.environment[child_processes.RUN_VARIABLE],
@@ -234,36 +206,31 @@ class LocalProcesses(process_workers.ProcessWorkers):
 @contextlib.contextmanager
 def launch_specs(
   program: node_graph_lib.NodeGraph,
-) -> Iterator[dict[str, tuple[node_process.NodeLaunchSpec, int | None]]]:
-  """Yields launch spec and reserved port of each node, by name."""
+) -> Iterator[dict[str, node_process.NodeLaunchSpec]]:
+  """Yields launch specs, whose ports are reserved while the block runs."""
   with contextlib.ExitStack() as stack:
+    calls = program.rpc
     held = {name: stack.enter_context(ports.held()) for name in program.served}
-    rpc_name = rpc.chosen()
     yield {
-      name: (
-        node_process.NodeLaunchSpec.of(
-          program,
-          name,
-          {
-            callee: network_interfaces.LOOPBACK.address(held[callee])
-            for callee in program.callees_of(name)
-          },
-          rpc_name,
-        ),
-        held.get(name),
+      plan.name: node_process.NodeLaunchSpec(
+        plan,
+        {
+          callee: network_interfaces.LOOPBACK.address(held[callee])
+          for callee in program.callees_of(plan.name)
+        },
+        calls,
+        held.get(plan.name),
       )
-      for name in program.names
+      for plan in program
     }
 
 
-def clients_of(
-  specs: Mapping[str, tuple[node_process.NodeLaunchSpec, int | None]],
-) -> dict[str, Callable[[], Any]]:
-  """Returns a client factory of each serving node, by name."""
+def addresses_of(
+  specs: Mapping[str, node_process.NodeLaunchSpec],
+) -> dict[str, str | None]:
+  """Returns the addresses of the serving nodes, by name."""
   return {
-    name: functools.partial(
-      launch_spec.make_client, network_interfaces.LOOPBACK.address(port)
-    )
-    for name, (launch_spec, port) in specs.items()
-    if port is not None
+    name: launch_spec.interface.address(launch_spec.port)
+    for name, launch_spec in specs.items()
+    if launch_spec.port is not None
   }

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from repertory.launch.coordination import kinds
+from repertory.launch.launchers import rpc as rpc_lib
 from repertory.launch.nodes import node as node_lib
 
 
@@ -69,6 +70,16 @@ class NodeGraph:
   def max_waiting_calls(self) -> int:
     """Maximum concurrent calls to a node: two of each, one a heartbeat."""
     return 2 * len(self._nodes) + 16
+
+  @property
+  def rpc(self) -> rpc_lib.Rpc:
+    """Clients and servers of the nodes, once all nodes are added."""
+    return rpc_lib.Rpc(
+      rpc_lib.chosen(),
+      self.token,
+      self.call_timeout_seconds,
+      self.max_waiting_calls,
+    )
 
   def __iter__(self) -> Iterator[PlannedNode]:
     return iter(self._nodes.values())

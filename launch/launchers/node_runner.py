@@ -13,8 +13,8 @@ from typing import Any
 from absl import logging
 
 from repertory.components.runtime import network_interfaces, signals
+from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
-from repertory.launch.experiments import failures
 from repertory.launch.launchers import calls, node_graph
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.platform import watchdog
@@ -39,12 +39,9 @@ class NodeRunner:
     plan: node_graph.PlannedNode,
     peers: Mapping[str, Any],
     *,
-    generation: int = 0,
-    token: str = '',
-    can_restart: bool = False,
-    beside: node_lib.Node | None = None,
-    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
     call_timeout_seconds: float = watchdog.START_SECONDS,
+    beside: node_lib.Node | None = None,
+    **settings: Any,
   ):
     """Prepares the context; does not make the node yet.
 
@@ -52,30 +49,30 @@ class NodeRunner:
       plan: The node to run.
       peers: Clients of the nodes it calls, by name; all nodes but the
         coordinator call the coordinator.
-      generation: See `node.Context`, as for the following arguments.
       call_timeout_seconds: Time-out of calls between nodes, and of the last
         heartbeat.
+      beside: See `node.Context`.
+      **settings: `generation`, `token`, `can_restart` and `interface` of the
+        context.
     """
     self._plan = plan
-    self._peers = peers
     self._coordinator = peers.get(kinds.COORDINATOR.name)
-    self._can_restart = can_restart
     self._call_timeout_seconds = call_timeout_seconds
+    self._settings = settings
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
+    self._node: node_lib.Node | None = None
     self._has_failed = self._run_stops = False
     self._heartbeat_error: BaseException | None = None
+    is_alone = beside is None and not plan.beside
     self._context = node_lib.Context(
       plan.name,
       self._coordinator,
       peers,
       self._stop,
-      generation,
-      token,
-      can_restart,
-      is_alone=can_restart and beside is None and not plan.beside,
+      is_alone=is_alone and settings.get('can_restart', False),
       beside=beside,
-      interface=interface,
+      **settings,
     )
 
   def shut_down(self) -> None:
@@ -89,12 +86,6 @@ class NodeRunner:
     Args:
       serve: Context manager that serves the given methods, by name.
     """
-    try:
-      if self._coordinator is not None:
-        calls.wait_for_server(self._coordinator, should_stop=self._stop.is_set)
-      node = self.make()
-    except signals.Stopped:
-      return  # The run ended before the node started.
     with contextlib.ExitStack() as until_shut_down:
 
       def begin():
@@ -104,58 +95,75 @@ class NodeRunner:
           served.update(beside.served)
         until_shut_down.enter_context(serve(served))
 
-      self.finish(node, begin)
-
-  def make(self) -> node_lib.Node:
-    """Makes the node and registers it with the coordinator."""
-    with self._reporting_failures():
-      node = None
       try:
-        self._context.report_start('being made')
-        node = self._plan.make(self._context)
         if self._coordinator is not None:
-          # A registered node counts as started and is restarted on failure.
-          interface = self._context.interface
-          is_local = interface == network_interfaces.LOOPBACK
-          host = {} if is_local else {'host': interface.host}
-          description = {**host, 'pid': os.getpid(), **node.description}
-          self._coordinator.register(self._plan.name, description)
-      except BaseException:
-        self._stop.set()  # Ends threads of a partly made node.
-        if node is not None:
-          self._close(node)
-        raise
+          calls.wait_for_server(
+            self._coordinator, should_stop=self._stop.is_set
+          )
+        with self._reporting_failure():
+          node = self._make()
+          self._work(node, begin)
+      except signals.Stopped:
+        return  # The run ended before the node started.
+      self._finish(node)
+
+  def _make(self) -> node_lib.Node:
+    """Makes the node and registers it with the coordinator."""
+    self._context.report_start('being made')
+    self._node = node = self._plan.make(self._context)
+    if self._coordinator is not None:
+      # A registered node counts as started and is restarted on failure.
+      interface = self._context.interface
+      is_local = interface == network_interfaces.LOOPBACK
+      host = {} if is_local else {'host': interface.host}
+      description = {**host, 'pid': os.getpid(), **node.description}
+      self._coordinator.register(self._plan.name, description)
     return node
 
-  def finish(
+  def _work(
     self, node: node_lib.Node, begin: Callable[[], None] = lambda: None
   ) -> None:
-    """Runs and closes a node from `make`.
+    """Runs the node, after `begin`, which may take longer than time-outs."""
+    with self._heartbeats(node):
+      for part in (begin, node.run):
+        with contextlib.suppress(signals.Stopped):
+          part()
 
-    The node reports completion before it closes, so that a close that fails or
-    hangs only causes a warning and delays no other node. `begin` is called
-    first, during heartbeats, since it may take longer than their time-out.
+  def _finish(self, node: node_lib.Node) -> None:
+    """Reports completion, closes the node, and waits for its shutdown.
+
+    In this order, so that a close that fails or hangs only causes a warning and
+    delays no other node.
     """
-    kind = self._plan.kind
-    try:
-      # Failures are reported before the close, which dependent nodes would
-      # report as failures of their own.
-      with self._reporting_failures(), self._heartbeats(node):
-        for part in (begin, node.run):
-          with contextlib.suppress(signals.Stopped):
-            part()
-    except BaseException:
-      self._stop.set()  # Ends all waits of a failed node.
-      self._close(node)
-      raise
-    if self._coordinator is not None and kind.phase is not None:
+    if self._coordinator is not None and self._plan.kind.phase is not None:
       self._coordinator.finish(self._plan.name)
     if (problem := self._close(node)) and self._coordinator is not None:
       with contextlib.suppress(Exception):  # The coordinator may have ended.
         self._coordinator.warn(self._plan.name, problem)
-    if kind.serves:
+    if self._plan.kind.serves:
       # Others may need it until the launcher, with which it ends, has ended.
       self._shut_down.wait()
+
+  @contextlib.contextmanager
+  def _reporting_failure(self) -> Iterator[None]:
+    """Reports an exception to the coordinator, closes the node, re-raises.
+
+    The only report of a node's exception. It precedes the close, which
+    dependent nodes would report as failures of their own.
+    """
+    try:
+      yield
+    except BaseException as error:
+      # A colocated node has reported its `NodeError`.
+      is_new = not isinstance(error, (signals.Stopped, failures.NodeError))
+      try:
+        if is_new and self._coordinator is not None:
+          self._coordinator.fail(failures.of_exception(self._plan.name, error))
+      finally:
+        self._stop.set()  # Ends all waits and threads of the node.
+        if self._node is not None:
+          self._close(self._node)
+      raise
 
   @contextlib.contextmanager
   def _beside(
@@ -164,18 +172,20 @@ class NodeRunner:
     """Makes a colocated node and runs it in a thread until the block ends."""
     runner = NodeRunner(
       plan,
-      self._peers,
-      generation=self._context.generation,
-      token=self._context.token,
-      can_restart=self._can_restart,
-      beside=node,
-      interface=self._context.interface,
+      self._context.peers,
       call_timeout_seconds=self._call_timeout_seconds,
+      beside=node,
+      **self._settings,
     )
-    made = runner.make()
-    thread = threading.Thread(
-      target=runner.finish, args=[made], name=plan.name, daemon=True
-    )
+    with failures.named(plan.name), runner._reporting_failure():
+      made = runner._make()
+
+    def run():
+      with runner._reporting_failure():
+        runner._work(made)
+      runner._finish(made)
+
+    thread = threading.Thread(target=run, name=plan.name, daemon=True)
     with shared_interpreter():
       thread.start()
       try:
@@ -232,38 +242,25 @@ class NodeRunner:
       )
 
   def _beat(self, node: node_lib.Node, ended: threading.Event) -> None:
+    is_last = False
     try:
-      while not ended.wait(reports.PERIOD_SECONDS):
-        if node.report().phase == reports.STOPPING:
+      while not is_last:
+        is_last = ended.wait(reports.PERIOD_SECONDS)
+        if is_last and self._has_failed:
+          return
+        reply = node.report()
+        if reply.phase == reports.STOPPING and not is_last:
           self._run_stops = True
           if self._plan.kind.phase is not None:
             self._stop.set()
     except BaseException as error:
-      self._heartbeat_error = error
-      self._stop.set()
-      return
-    try:
-      if not self._has_failed:
-        node.report()
-    except BaseException as error:
-      if not self._may_be_last():
+      if not (is_last and self._may_be_last()):
         self._heartbeat_error = error
+        self._stop.set()
 
   def _may_be_last(self) -> bool:
     """Returns whether the coordinator may have ended before the node."""
     return self._stop.is_set() or self._run_stops
-
-  @contextlib.contextmanager
-  def _reporting_failures(self) -> Iterator[None]:
-    """Reports an exception to the coordinator, and re-raises it."""
-    try:
-      yield
-    except signals.Stopped:
-      raise
-    except BaseException as error:
-      if self._coordinator is not None:
-        self._coordinator.fail(failures.of_exception(self._plan.name, error))
-      raise
 
 
 @contextlib.contextmanager

@@ -6,10 +6,8 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher
 from repertory.launch.launchers import node_graph as node_graph_lib
 
@@ -31,11 +29,14 @@ class ProcessWorkers(launcher.Workers):
   def __init__(
     self,
     program: node_graph_lib.NodeGraph,
-    clients: Mapping[str, Callable[[], Any]],
+    addresses: Mapping[str, str | None],
     log_directory: str,
   ):
-    super().__init__(program, clients)
-    self._paths = paths_of(program, log_directory)
+    super().__init__(program, addresses)
+    self._paths = {
+      name: os.path.join(log_directory, label)
+      for name, label in program.labels.items()
+    }
 
   def log_of(self, name: str) -> str:
     if name not in self._paths:
@@ -70,24 +71,6 @@ class ProcessWorkers(launcher.Workers):
   @abc.abstractmethod
   def _ask_for_stacks(self, name: str) -> None:
     """Makes a process print the stacks of its threads."""
-
-
-def paths_of(
-  program: node_graph_lib.NodeGraph, log_directory: str
-) -> dict[str, str]:
-  """Returns the output file of each node's process, by name."""
-  return {
-    name: os.path.join(log_directory, label)
-    for name, label in program.labels.items()
-  }
-
-
-def describe_end(name: str, code: int) -> failures.Failure:
-  """Describes the end of a node's process."""
-  if code < 0:
-    cause = f'Its process ended with signal {-code}.'
-    return failures.Failure(name, cause, is_lost=True)
-  return failures.Failure(name, f'It ended early, with exit code {code}.')
 
 
 def _rest_of_log(path: str, start: int) -> str:

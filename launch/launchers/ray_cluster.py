@@ -142,11 +142,7 @@ def connected(address: str) -> Iterator[Heartbeat]:
     # By default, Ray gives its workers, and so the nodes, low CPU priority.
     os.environ.setdefault('RAY_worker_niceness', '0')
     stack.callback(_shut_down)
-    with (
-      interrupts.restored(),
-      _setting_errors(address),
-      interrupts.blocked(),
-    ):
+    with interrupts.restored(), _setting_errors(address):
       ray.init(configure_logging=False, log_to_driver=False, **settings)
     # Ray reports each killed process; supervision reports those that matter.
     ray_logging.stdout_deduplicator.skip_re = re.compile('')

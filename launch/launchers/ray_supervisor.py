@@ -6,14 +6,13 @@ It handles no data of the run and needs no TensorFlow.
 import contextlib
 import ipaddress
 import os
-import pickle
 import subprocess
 import tempfile
 import threading
 import uuid
 from collections.abc import Sequence
 from concurrent import futures
-from typing import IO, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import ray
 
@@ -34,13 +33,6 @@ class NodeAddress(NamedTuple):
   port: int | None
 
 
-class Environment(NamedTuple):
-  """Import paths and working directory of a node's process."""
-
-  paths: Sequence[str]  # Besides that of modules copied by Ray.
-  directory: str  # If it exists on the host.
-
-
 class Supervisor:
   """Supervises one node over all its generations on this host.
 
@@ -53,7 +45,7 @@ class Supervisor:
     # An unnamed file, which is deleted even if this process is killed.
     self._printed = tempfile.TemporaryFile('a+b')  # noqa: SIM115
     self._held.callback(self._printed.close)
-    self._process: subprocess.Popen | None = None
+    self._process: Any = None  # Set by `start`.
     self._place: NodeAddress | None = None
     self._generation: int | None = None
     self._lock = threading.Lock()  # Guards the place.
@@ -78,66 +70,51 @@ class Supervisor:
       return self._place
 
   def start(
-    self, launch_spec: bytes, environment: Environment, generation: int
+    self,
+    launch_spec: bytes,
+    paths: Sequence[str],
+    directory: str,
+    generation: int,
   ) -> None:
-    """Starts a generation of the node's process, even if called repeatedly."""
+    """Starts a generation of the node's process, even if called repeatedly.
+
+    `paths` are import paths besides that of modules copied by Ray; `directory`
+    is the working directory, if it exists on this host.
+    """
     self._starter.submit(
-      self._start, launch_spec, environment, generation
+      self._start, launch_spec, paths, directory, generation
     ).result()
 
-  def _start(
-    self, launch_spec: bytes, environment: Environment, generation: int
-  ) -> None:
+  def _start(self, launch_spec, paths, directory, generation) -> None:
     if self._generation == generation:
       return
-    self._end_strays()
-    if self._place is None:
-      raise RuntimeError(
-        'The node must be placed before its process is started.'
-      )
-    paths = list(environment.paths)
+    child_processes.kill_orphans(self._run, set())
     if ray.get_runtime_context().runtime_env.working_dir():
-      paths.insert(0, os.getcwd())  # Folder of the user's copied modules.
-    exists = os.path.isdir(environment.directory)
-    variables = {
-      **os.environ,
-      'PYTHONPATH': os.pathsep.join(paths),
-      child_processes.LAUNCHER_VARIABLE: str(os.getpid()),
-      child_processes.RUN_VARIABLE: self._run,
-      child_processes.GENERATION_VARIABLE: str(generation),
-    }
-    self._process = subprocess.Popen(
+      paths = [os.getcwd(), *paths]  # Folder of the user's copied modules.
+    self._process = child_processes.start(
       child_processes.node_command(self._name),
-      env=variables,
-      cwd=environment.directory if exists else None,
-      stdin=subprocess.PIPE,
-      stdout=self._printed,
-      stderr=self._printed,
+      child_processes.variables(self._run, paths),
+      generation,
+      self._printed,
+      launch_spec,
+      directory if os.path.isdir(directory) else None,
     )
     self._generation = generation
-    pipe = cast(IO[bytes], self._process.stdin)
-    # The process may end before it has read everything.
-    with contextlib.suppress(BrokenPipeError), pipe:
-      server = self._place.port, self._place.interface
-      pipe.write(pickle.dumps(server))
-      pipe.write(launch_spec)
 
   def wait_for_end(self) -> int | None:
     """Waits some seconds for the process to end; returns its exit code."""
     with contextlib.suppress(subprocess.TimeoutExpired):
-      return self._started.wait(_WAIT_SECONDS)
+      return self._process.wait(_WAIT_SECONDS)
     return None
 
   def kill(self) -> None:
     """Kills the process and its descendants."""
-    # The process id of an ended process may have been reused.
-    if self._started.poll() is None:
-      child_processes.kill_tree(self._started)
+    child_processes.kill_tree(self._process)
 
   def ask_for_stacks(self) -> None:
     """Makes the process print the stacks of its threads."""
-    if self._started.poll() is None:
-      self._started.send_signal(child_processes.STACKS_SIGNAL)
+    if self._process.poll() is None:
+      self._process.send_signal(child_processes.STACKS_SIGNAL)
 
   def read(self, start: int) -> tuple[bytes, int]:
     """Returns a part of the node's output, and the next position."""
@@ -152,19 +129,9 @@ class Supervisor:
     """Ends all processes and releases the port."""
     if self._process is not None:
       self.kill()
-    self._end_strays()
+    child_processes.kill_orphans(self._run, set())
     self._starter.shutdown()
     self._held.close()
-
-  @property
-  def _started(self) -> subprocess.Popen:
-    if self._process is None:
-      raise RuntimeError('The process of the node must be started first.')
-    return self._process
-
-  def _end_strays(self) -> None:
-    """Kills orphans of the node's last generation."""
-    child_processes.kill_orphans(self._run, set())
 
 
 def _choose_interface(

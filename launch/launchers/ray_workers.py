@@ -16,15 +16,14 @@ from ray.util import scheduling_strategies
 
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.runtime import network_interfaces
+from repertory.launch import failures
 from repertory.launch.coordination import kinds
-from repertory.launch.experiments import failures
 from repertory.launch.launchers import (
   launcher,
   node_process,
   process_workers,
   ray_cluster,
   ray_supervisor,
-  rpc,
 )
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import printed
@@ -74,28 +73,28 @@ def launch(
       workers.end()
 
 
+# Stages of a node: it awaits its address, the start of its process, its end.
+_PLACING, _STARTING, _RUNNING = range(3)
+
+
 @dataclasses.dataclass
 class _Node:
   """State of a node in its current generation.
 
-  Calls to its supervisor are asynchronous and polled. There is always one that
-  waits for the end of the process; if it fails because the supervisor is lost,
-  so is the node.
+  Calls to its supervisor are asynchronous and polled. In a running node, there
+  is always one that waits for the end of the process; if it fails because the
+  supervisor is lost, so is the node.
   """
 
   supervisor: Any  # Ray's handle.
-  wanted: str = ''  # Address of the preferred host.
-  since: float = 0.0  # Time of the call for placing or starting.
-  generation: int = 0
+  wanted: str  # Address of the preferred host.
+  generation: int
+  stage: int = _PLACING
+  call: Any = None  # Pending call of the stage; None if it is to be made.
+  since: float = dataclasses.field(default_factory=time.monotonic)  # Of it.
   place: ray_supervisor.NodeAddress | None = None
-  # Pending calls: for its address, the start of its process, and its end.
-  placing: Any = None
-  starting: Any = None
-  ending: Any = None
-  code: Any = None  # Exit code.
-  loss: str = ''  # Error message, if it ended without an exit code.
-  is_lost: bool = True  # Whether a restart on another host may help.
-  is_bad_input: bool = False
+  code: int | None = None  # Exit code; None also if it was lost.
+  failure: failures.Failure | None = None  # How it ended.
   # Pending call that fetches output, its time, and the bytes fetched before.
   reading: Any = None
   read_at: float = 0.0
@@ -122,17 +121,12 @@ class RayWorkers(process_workers.ProcessWorkers):
     self._heartbeat = heartbeat
     self._resources = resources
     self._allows_public = allows_public
-    self._rpc_name = rpc.chosen()
     here = ray.get_runtime_context().get_node_id()
     self._hosts = ray_cluster.living_hosts()  # As of the last query.
     (self._here,) = [host for host in self._hosts if host.name == here]
     self._is_alone = len(self._hosts) == 1
     self._network = None if self._is_alone else network
     self._check_settings(network)
-    # Child processes must find the same modules as this process.
-    self._environment = ray_supervisor.Environment(
-      [path for path in sys.path if path], os.getcwd()
-    )
     self._nodes: dict[str, _Node] = {}
     # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
@@ -152,30 +146,23 @@ class RayWorkers(process_workers.ProcessWorkers):
       except ValueError as error:
         raise SettingError('bind_interface', str(error)) from error
 
-  def is_placed(self, name: str) -> bool:
-    return self._address_of(name) is not None
-
-  def client(self, name: str) -> Any:
-    address = self._address_of(name)
-    if address is None:
-      raise RuntimeError(f'{name} must be placed before it is called.')
-    return rpc.get(self._rpc_name).make_client(
-      address, self.program.call_timeout_seconds, self.program.token
-    )
+  def address_of(self, name: str) -> str | None:
+    self.is_alive(name)  # Updates its state.
+    place = self._nodes[name].place
+    if place is None or place.port is None:
+      return None
+    return place.interface.address(place.port)
 
   def is_alive(self, name: str) -> bool:
     node = self._nodes[name]
-    if node.code is None and not node.loss:
+    if node.failure is None:
       self._advance(name, node)
       if node.reading or time.monotonic() > node.read_at + _READ_SECONDS:
         self._read([name], 0.0)
-    return node.code is None and not node.loss
+    return node.failure is None
 
   def failure_of(self, name: str) -> failures.Failure:
-    node = self._nodes[name]
-    if node.loss:
-      return failures.Failure(name, node.loss, node.is_bad_input, node.is_lost)
-    return process_workers.describe_end(name, node.code or 0)
+    return cast(failures.Failure, self._nodes[name].failure)
 
   def imminent_failure(self) -> failures.Failure | None:
     if not self._heartbeat.is_silent:
@@ -200,43 +187,39 @@ class RayWorkers(process_workers.ProcessWorkers):
     return owner
 
   def kill_all(self, names: Collection[str]) -> None:
-    alive = [name for name in names if self.is_alive(name)]
+    alive = {name: self._nodes[name] for name in names if self.is_alive(name)}
     seconds = launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
-    nodes = [self._nodes[name] for name in alive]
-    _wait_for_all(
-      [n.supervisor.kill.remote() for n in nodes if n.ending is not None],
-      seconds,
-    )
+    running = [n for n in alive.values() if n.stage == _RUNNING]
+    _wait_for_all([node.supervisor.kill.remote() for node in running], seconds)
     deadline = time.monotonic() + seconds
-    for name, node in zip(alive, nodes):
-      while node.ending is not None and self.is_alive(name):
+    for name, node in alive.items():
+      while node.stage == _RUNNING and self.is_alive(name):
         if time.monotonic() > deadline:
           break
         time.sleep(_POLL_SECONDS)
       if self.is_alive(name):
         self._kill_supervisor(node)
-        self._lose(node, f'{self._describe_place(node)} did not reply.')
+        self._lose(name, f'{_describe_place(node)} did not reply.')
 
   def restart(self, name: str) -> None:
     self._fetch(name)
     node = self._nodes[name]
-    generation = node.generation + 1
-    if node.loss:
+    if node.code is None:
       self._kill_supervisor(node)
       if not self._heartbeat.is_late:  # Otherwise the query would hang.
         self._hosts = ray_cluster.living_hosts()
-      self.place(name)
-      self._nodes[name].generation = generation
+      self.place(name, node.generation + 1)
       return
-    node.starting = node.ending = node.code = None
-    node.generation, node.since = generation, time.monotonic()
+    node.stage, node.call = _STARTING, None
+    node.code = node.failure = None
+    node.generation += 1
     self._advance(name, node)
 
   def end(self) -> None:
-    for node in self._nodes.values():
-      if node.starting is None:
+    for name, node in self._nodes.items():
+      if node.stage != _RUNNING:
         self._kill_supervisor(node)
-        node.loss = node.loss or 'It was ended before it started.'
+        node.failure = node.failure or failures.of_exit(name, 0)
     super().end()
     self._fetch(*self._nodes)
     supervisors = [node.supervisor for node in self._nodes.values()]
@@ -263,15 +246,14 @@ class RayWorkers(process_workers.ProcessWorkers):
       default=None,
     )
 
-  def place(self, name: str) -> None:
+  def place(self, name: str, generation: int = 0) -> None:
     """Starts placing a new supervisor of a node."""
     is_pinned = self._is_alone or not kinds.kind_of(name).is_replaceable
     host = self._here if is_pinned else self._choose_host()
     supervisor = self._make_supervisor(name, host, is_pinned)
-    self._nodes[name] = _Node(
-      supervisor, host.address if host else '', time.monotonic()
-    )
-    self._ask_for_place(name, self._nodes[name])
+    wanted = host.address if host else ''
+    self._nodes[name] = _Node(supervisor, wanted, generation)
+    self._advance(name, self._nodes[name])
 
   def _make_supervisor(
     self, name: str, host: ray_cluster.ClusterHost | None, is_pinned: bool
@@ -304,51 +286,53 @@ class RayWorkers(process_workers.ProcessWorkers):
       ) from error
     return supervisor.remote(name)
 
-  def _ask_for_place(self, name: str, node: _Node) -> None:
-    node.placing = node.supervisor.place.remote(
-      self._network, self._allows_public, self.program[name].kind.serves
-    )
-
   def _advance(self, name: str, node: _Node) -> None:
-    """Advances a node's state by the results of its pending calls."""
+    """Advances a node's state by the results of its calls."""
     try:
-      if node.place is None and _is_answered(node.placing):
-        node.place, node.since = ray.get(node.placing), time.monotonic()
-      if node.place is not None and node.starting is None:
-        node.starting = self._start(name, node)
-        node.since = time.monotonic()
-      if node.ending is None and _is_answered(node.starting):
-        ray.get(node.starting)
-        node.ending = node.supervisor.wait_for_end.remote()
-      if _is_answered(node.ending):
-        node.code = ray.get(cast(Any, node.ending))
-        if node.code is None:
-          node.ending = node.supervisor.wait_for_end.remote()
+      while node.failure is None and self._is_answered(name, node):
+        call, node.call = node.call, None
+        result: Any = ray.get(call)
+        if node.stage == _PLACING:
+          node.place, node.stage = result, _STARTING
+        elif node.stage == _STARTING:
+          node.stage = _RUNNING
+        elif result is not None:
+          node.code, node.failure = result, failures.of_exit(name, result)
     except ray_errors.ActorUnavailableError:  # It may recover.
-      self._ask_again(name, node)
+      pass
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
       cause = getattr(error, 'cause', error)
-      node.is_lost, node.is_bad_input = False, isinstance(cause, ValueError)
-      self._lose(node, f'It could not be started: {text_of(cause)}')
+      self._lose(
+        name,
+        f'It could not be started: {text_of(cause)}',
+        is_bad_input=isinstance(cause, ValueError),
+        is_lost=False,
+      )
     except ray_errors.RayError as error:
       message = ' '.join(text_of(error).split())
-      loss = f'{self._describe_place(node)} was lost.'
-      self._lose(node, f'Ray says: {message}\n{loss}')
+      self._lose(
+        name, f'Ray says: {message}\n{_describe_place(node)} was lost.'
+      )
     else:
       self._check_time(name, node)
 
-  def _ask_again(self, name: str, node: _Node) -> None:
-    """Repeats a pending call that could not be delivered."""
-    if node.place is None:
-      self._ask_for_place(name, node)
-    elif node.ending is None:
-      node.starting = None
-    else:
-      node.ending = node.supervisor.wait_for_end.remote()
+  def _is_answered(self, name: str, node: _Node) -> bool:
+    """Makes the call of a node's stage, if due; returns whether it is done."""
+    if node.call is None:
+      if node.stage == _PLACING:
+        node.call = node.supervisor.place.remote(
+          self._network, self._allows_public, self.program[name].kind.serves
+        )
+      elif node.stage == _STARTING:
+        node.call, node.since = self._start(name, node), time.monotonic()
+      else:
+        node.call = node.supervisor.wait_for_end.remote()
+    return node.call is not None and _is_done(node.call)
 
-  def _lose(self, node: _Node, loss: str) -> None:
+  def _lose(self, name: str, loss: str, **properties: Any) -> None:
     """Records a loss, after which the node's host is avoided."""
-    node.loss = loss
+    node, properties = self._nodes[name], {'is_lost': True, **properties}
+    node.failure = failures.Failure(name, loss, **properties)
     self._avoided.add(node.place.address if node.place else node.wanted)
 
   def _check_time(self, name: str, node: _Node) -> None:
@@ -357,49 +341,37 @@ class RayWorkers(process_workers.ProcessWorkers):
     if node.place is None and seconds > _PLACE_SECONDS:
       asked = self._resources.get(kinds.kind_of(name).name)
       what = f'{_in_words(asked)} and ' if asked else ''
-      node.loss = (
+      loss = (
         f'Waited {_PLACE_SECONDS:g} seconds for {what}a host for it. The '
         f'cluster has {_in_words(ray.cluster_resources())}; free are '
         f'{_in_words(ray.available_resources())}.'
       )
-    elif node.starting and not node.ending and seconds > _START_SECONDS:
-      self._lose(
-        node,
-        f'{self._describe_place(node)} did not start it within '
-        f'{_START_SECONDS:g} s.',
-      )
+      node.failure = failures.Failure(name, loss, is_lost=True)
+    elif node.stage == _STARTING and node.call and seconds > _START_SECONDS:
+      where = _describe_place(node)
+      self._lose(name, f'{where} did not start it within {_START_SECONDS:g} s.')
 
   def _start(self, name: str, node: _Node) -> Any:
     """Starts a node's current generation if all its callees are placed."""
-    peers = {}
-    for callee in self.program.callees_of(name):
-      peers[callee] = self._address_of(callee)
-      if peers[callee] is None:
-        return None
-    launch_spec = node_process.NodeLaunchSpec.of(
-      self.program, name, peers, self._rpc_name
+    peers = {n: self.address_of(n) for n in self.program.callees_of(name)}
+    if node.place is None or None in peers.values():
+      return None
+    launch_spec = node_process.NodeLaunchSpec(
+      self.program[name],
+      cast(Mapping[str, str], peers),
+      self.program.rpc,
+      node.place.port,
+      node.place.interface,
     )
     return node.supervisor.start.remote(
-      cloudpickle.dumps(launch_spec), self._environment, node.generation
+      cloudpickle.dumps(launch_spec), sys.path, os.getcwd(), node.generation
     )
-
-  def _address_of(self, name: str) -> str | None:
-    self.is_alive(name)  # Updates its state.
-    place = self._nodes[name].place
-    if place is None or place.port is None:
-      return None
-    return place.interface.address(place.port)
 
   def _kill_supervisor(self, node: _Node) -> None:
     """Kills a supervisor, and so its process."""
     if not self._heartbeat.is_silent:  # Without the head, this hangs.
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
-
-  def _describe_place(self, node: _Node) -> str:
-    if node.place is None:
-      return 'Its host'
-    return f'Its host, {node.place.address}, or its supervisor there,'
 
   def _fetch(self, *names: str) -> None:
     # A pending call may return earlier output.
@@ -415,7 +387,7 @@ class RayWorkers(process_workers.ProcessWorkers):
         node.read_at = time.monotonic()
     _wait_for_all([node.reading for node in nodes.values()], seconds)
     for name, node in nodes.items():
-      if not _is_answered(node.reading):
+      if not _is_done(node.reading):
         continue
       call, node.reading = node.reading, None
       with contextlib.suppress(OSError, ray_errors.RayError):
@@ -430,13 +402,19 @@ class RayWorkers(process_workers.ProcessWorkers):
     self._nodes[name].supervisor.ask_for_stacks.remote()
 
 
+def _describe_place(node: _Node) -> str:
+  if node.place is None:
+    return 'Its host'
+  return f'Its host, {node.place.address}, or its supervisor there,'
+
+
 def _wait_for_all(calls: Sequence[Any], seconds: float) -> None:
   if calls:
     ray.wait(list(calls), num_returns=len(calls), timeout=seconds)
 
 
-def _is_answered(call: Any) -> bool:
-  return call is not None and bool(ray.wait([call], timeout=0)[0])
+def _is_done(call: Any) -> bool:
+  return bool(ray.wait([call], timeout=0)[0])
 
 
 def _in_words(resources: Mapping[str, float]) -> str:

@@ -1,20 +1,62 @@
-"""Choice of the RPC library: Courier where it is installed, otherwise gRPC.
+"""Calls between nodes: by Courier where it is installed, otherwise by gRPC.
 
 The launching process chooses for all nodes. Callers and servers do not depend
 on the choice.
 """
 
+import contextlib
+import dataclasses
 import importlib.util
 import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from repertory.components.config.settings import SettingError
+from repertory.components.runtime import network_interfaces
 from repertory.launch import launchers
 
 COURIER, GRPC = 'courier', 'grpc'
 
 # Environment variable that selects the library, for tests and benchmarks.
 VARIABLE = 'REPERTORY_CALLS'
+
+
+@dataclasses.dataclass(frozen=True)
+class Rpc:
+  """Clients and servers of the nodes of one launch.
+
+  Attributes:
+    library: Name of the RPC library.
+    token: Secret shared by all nodes of the launch.
+    timeout_seconds: Time-out of calls.
+    num_threads: Maximum concurrent calls to a node.
+  """
+
+  library: str
+  token: str
+  timeout_seconds: float
+  num_threads: int
+
+  def make_client(self, address: str) -> Any:
+    """Makes a client of a node; see `grpc_servers.Client`."""
+    return get(self.library).make_client(
+      address, self.timeout_seconds, self.token
+    )
+
+  def serving(
+    self,
+    port: int,
+    served: Mapping[str, Callable[..., Any]],
+    interface: network_interfaces.Interface,
+  ) -> contextlib.AbstractContextManager[None]:
+    """Serves calls while the block runs; see `grpc_servers.serving`."""
+    return get(self.library).serving(
+      port,
+      served,
+      num_threads=self.num_threads,
+      token=self.token,
+      interface=interface,
+    )
 
 
 def chosen() -> str:

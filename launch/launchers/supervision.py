@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from concurrent import futures
 from typing import Any, NoReturn
 
@@ -12,13 +12,13 @@ from absl import logging
 
 from repertory.components import loggers
 from repertory.components.runtime import callers
+from repertory.launch import failures
 from repertory.launch.coordination import (
   kinds,
   node_registry,
   reports,
   stall_reports,
 )
-from repertory.launch.experiments import failures
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
@@ -124,12 +124,11 @@ class _Watch:
     self._first_doing = first_doing
     self.num_restarts = session.num_restarts
     self._has_begun = False
-    self._last: loggers.Status | None = None  # Set at the end.
-    self._names: Sequence[str] = ()  # Of launched nodes.
+    self._last: loggers.Status | None = None  # Set unless the run has failed.
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Supervises nodes to the end, and shuts them down."""
-    self._workers, self._names = workers, workers.names
+    self._workers = workers
     self._coordinator = _CoordinatorCalls(
       workers, self._interruption, self._clock
     )
@@ -137,12 +136,14 @@ class _Watch:
       try:
         with self._hurrying():
           status = self._watch()
+          self._raise_failure()
+          if self._has_begun:
+            self._last = status
       finally:
         with self._hurrying():
           self._end_all_but_coordinator()
           self._end_callbacks()
-      if self._last is not None and not self._coordinator.is_lost:
-        self._raise_failure()
+      self._raise_failure()  # Of a callback, at the end.
       return self._with_last_warnings(status)
     finally:
       self._shut_down(_COORDINATOR)
@@ -232,7 +233,7 @@ class _Watch:
       self._workers.kill_all(self._workers.names)
       return self._starting_status()
     self._has_begun = True
-    names = [name for name in self._names if name != _COORDINATOR]
+    names = [name for name in self._workers.names if name != _COORDINATOR]
     seconds = self._clock() - self._begun_at
     self._coordinator.call('expect', names, self._first_doing, seconds)
     seen = self._coordinator.call('observe')
@@ -242,15 +243,18 @@ class _Watch:
       if self._interruption.is_set():
         self._coordinator.call('stop', 'interrupted')
       else:
-        self._restart_ended()
+        self._report_ended(seen)
         self._end_overdue(seen)
         if (trouble := self._workers.imminent_failure()) is not None:
-          self._coordinator.call('abort', trouble)
+          self._abort(trouble)
         if not seen.overdue:
           self._check_progress(seen)
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._coordinator.call('observe')
     return self._wait_for_end(seen)
+
+  def _abort(self, failure: failures.Failure) -> None:
+    self._coordinator.call('abort', failure)
 
   def _show_status(self, status: loggers.Status) -> None:
     """Displays the status, with what starting nodes are waiting for."""
@@ -265,28 +269,28 @@ class _Watch:
     )
     while True:
       self._show(seen.status)
+      self._report_ended(seen)
       unsaved = self._find_unsaved(seen)
-      is_saved = not unsaved
       if self._interruption.is_set():
         starting = {n for n, state in seen.status.nodes if state == 'starting'}
-        self._workers.kill_all(starting & set(self._names) - set(unsaved))
-      if not is_saved:
+        self._workers.kill_all(
+          starting & set(self._workers.names) - set(unsaved)
+        )
+      if unsaved:
         limit = save_seconds
       elif seen.phase == reports.DONE and not self._interruption.is_set():
         limit = self._session.experiment.stall_seconds  # As for steps.
       else:
         limit = _EXIT_TIMEOUT_SECONDS
       is_late = self._clock() - since > limit
-      if (is_saved and not self._workers.clients_alive()) or is_late:
-        self._raise_failure()
-        if not is_saved:
-          cause = f'It did not save a checkpoint within {limit} s.'
-          raise failures.NodeError(failures.Failure(unsaved[-1], cause))
-        self._last = seen.status
+      if is_late and unsaved:
+        cause = f'It did not save a checkpoint within {limit} s.'
+        self._abort(failures.Failure(unsaved[-1], cause))
+      if is_late or not (unsaved or self._workers.clients_alive()):
         return seen.status
       for name in unsaved:
         if not self._workers.is_alive(name):
-          self._coordinator.call('abort', self._workers.failure_of(name))
+          self._abort(self._workers.failure_of(name))
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
       seen = self._coordinator.call('observe')
 
@@ -304,12 +308,15 @@ class _Watch:
         unsaved += [*needed, saver.name]
     return unsaved
 
-  def _restart_ended(self) -> None:
-    """Restarts nodes that have ended too early, or ends the run."""
+  def _report_ended(self, seen: reports.Observation) -> None:
+    """Reports ended nodes that had more to do; restarts them if so decided."""
     for name in self._workers.find_ended():
-      failure = self._workers.failure_of(name)
-      if self._coordinator.call('decide_restart', failure):
-        self._workers.restart(name)
+      if name not in seen.finished or self._workers.program[name].kind.serves:
+        self._report_end(self._workers.failure_of(name))
+
+  def _report_end(self, failure: failures.Failure) -> None:
+    if self._coordinator.call('decide_restart', failure):
+      self._workers.restart(failure.node)
 
   def _end_overdue(self, seen: reports.Observation) -> None:
     """Kills and restarts hanging processes, or ends the run."""
@@ -319,10 +326,7 @@ class _Watch:
         cause = f"'{name}' in its process: {cause}"
       cause += '' if owner is None else ' Its process was killed.'
       failure = failures.Failure(owner or name, cause, is_lost=True)
-      if (
-        self._coordinator.call('decide_restart', failure) and owner is not None
-      ):
-        self._workers.restart(owner)
+      self._report_end(failure)
 
   def _check_progress(self, seen: reports.Observation) -> None:
     """Ends a stalled run, with a report."""
@@ -332,11 +336,11 @@ class _Watch:
     nodes = self._coordinator.call('describe_nodes')
     stacks = self._workers.stacks(list(nodes))
     failure = stall_reports.write(seen, nodes, stacks, self._session)
-    self._coordinator.call('abort', failure)
+    self._abort(failure)
 
   def _starting_status(self) -> loggers.Status:
     """Returns the status before the coordinator's first report."""
-    session, names = self._session, sorted(self._names)
+    session, names = self._session, sorted(self._workers.names)
     since = session.elapsed_seconds
     return loggers.Status(
       title=self._title,
@@ -367,25 +371,20 @@ class _Watch:
   def _can_be_asked(self, name: str) -> bool:
     """Returns whether a service is alive and has a known address."""
     owner = self._workers.program.owner_of(name)
-    return self._workers.is_alive(owner) and self._workers.is_placed(owner)
+    return self._workers.is_alive(owner) and bool(
+      self._workers.address_of(owner)
+    )
 
   def _raise_failure(self) -> None:
     """Raises the run's failure, if any, with the node's last output."""
-    failure = self._coordinator.call('failure')
-    if failure is None:
+    if not self._has_begun or self._coordinator.is_lost:
       return
-    details = ''
-    killed = self._workers.find_killed_service()
-    if killed is not None and killed != failure.node:
-      # Its clients may have noticed before the launcher did.
-      details = f"\nThen '{failure.node}' failed:\n{failure.cause}"
-      failure = dataclasses.replace(
-        self._workers.failure_of(killed), is_bad_input=failure.is_bad_input
-      )
-    details += self._workers.log_of(failure.node)
-    failed = failures.NodeError(dataclasses.replace(failure, details=details))
-    failed.add_details(self._coordinator.call('status').not_recorded)
-    raise failed
+    failure = self._coordinator.call('failure')
+    if failure is not None:
+      details = failure.details + self._workers.log_of(failure.node)
+      error = failures.NodeError(dataclasses.replace(failure, details=details))
+      error.add_details(self._coordinator.call('status').not_recorded)
+      raise error
 
 
 class _CoordinatorCalls:
@@ -423,7 +422,7 @@ class _CoordinatorCalls:
           return True
       show()
       self._clock.sleep(_POLL_SECONDS)
-      if self._client is None and self._workers.is_placed(_COORDINATOR):
+      if self._client is None and self._workers.address_of(_COORDINATOR):
         self._client = calls.AuthenticatedClient(
           self._workers.client(_COORDINATOR),
           callers.Caller('launcher', token=self._workers.program.token),

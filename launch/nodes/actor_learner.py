@@ -15,7 +15,7 @@ import numpy as np
 from repertory.components import gossip, replay, transports, variables
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals
-from repertory.launch.coordination import rates, reports
+from repertory.launch.coordination import reports, statuses
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
   actor,
@@ -140,7 +140,7 @@ class ActorLearnerNode(actor.ActorNode):
     own, start = self._begin(own)
     self._own = own
     self._sent_at = 0.0
-    self._messages = rates.Rates()
+    self._messages = statuses.Rates()
     with (
       context.initializing(),
       contextlib.ExitStack() as unless_made,

@@ -11,7 +11,7 @@ import tree
 
 from repertory.components import interfaces, replay, transports, variables
 from repertory.components.runtime import compilation
-from repertory.launch.coordination import rates, reports
+from repertory.launch.coordination import reports, statuses
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import learning, node, offline
 
@@ -82,7 +82,7 @@ class BellmanUpdaterNode(node.Node):
     self._seed = session.make_lasting_seed(session_lib.TARGETS, index)
     self._num_batches = 0
     self._has_begun = self._is_ending = False
-    self._rates = rates.Rates()
+    self._rates = statuses.Rates()
     self._reported_at = 0.0
 
   @property

@@ -11,9 +11,9 @@ from absl import logging
 
 from repertory.components import loggers, variables
 from repertory.components.runtime import signals
+from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import kinds, stall_reports
-from repertory.launch.experiments import failures
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import evaluator as evaluator_lib
 from repertory.launch.nodes import learning

@@ -23,8 +23,9 @@ from repertory import launch
 from repertory.agents import dqn
 from repertory.components.config import settings
 from repertory.environments.registry import registry
+from repertory.launch import failures
 from repertory.launch.coordination import kinds
-from repertory.launch.experiments import callbacks, failures
+from repertory.launch.experiments import callbacks
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.opening import opened, plan
 from repertory.launch.topologies import topology as topology_lib

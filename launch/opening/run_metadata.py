@@ -15,7 +15,8 @@ from absl import logging
 
 from repertory import __version__
 from repertory.components import loggers
-from repertory.launch.experiments import directories, failures
+from repertory.launch import failures
+from repertory.launch.experiments import directories
 
 FILE = 'runs.jsonl'
 BEGUN, ENDED = 'begun', 'ended'  # Key of the line's time.

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO
+from typing import IO, Any
 
 import psutil
 
@@ -38,29 +38,42 @@ def node_command(name: str) -> list[str]:
   return [sys.executable, '-c', _RUN_NODE, name]
 
 
+def variables(run: str, paths: Sequence[str]) -> dict[str, str]:
+  """Returns the environment variables of the processes of a run.
+
+  `paths` are import paths: child processes must find the same modules as this
+  process.
+  """
+  return {
+    'PYTHONPATH': os.pathsep.join(path for path in paths if path),
+    LAUNCHER_VARIABLE: str(os.getpid()),
+    RUN_VARIABLE: run,
+  }
+
+
 def start(
   command: Sequence[str],
   environment: Mapping[str, str],
-  path: str,
+  generation: int,
+  output: IO[Any],
   given: bytes | None = None,
+  directory: str | None = None,
 ) -> subprocess.Popen:
   """Starts a process on this host, shielded from Ctrl-C.
 
-  `environment` has further variables, `path` is the file of its output, and
-  `given` are the contents of its standard input, if not inherited.
+  `environment` has the `variables`, `output` takes its output, `given` are the
+  contents of its standard input, if not inherited, and `directory` is its
+  working directory, if another.
   """
-  os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
-  with (
-    open(path, 'a') as file,
-    _readable(given) as standard_input,
-    interrupts.blocked(),
-  ):
+  variable = {GENERATION_VARIABLE: str(generation)}
+  with _readable(given) as standard_input, interrupts.blocked():
     return subprocess.Popen(
       command,
-      env={**os.environ, **environment},
+      env={**os.environ, **environment, **variable},
+      cwd=directory,
       stdin=standard_input,
-      stdout=file,
-      stderr=file,
+      stdout=output,
+      stderr=output,
     )
 
 
@@ -124,13 +137,16 @@ def generation() -> int:
 
 
 def kill_tree(process: subprocess.Popen) -> None:
-  """Kills a process and all its descendants."""
-  for member in _tree(process.pid):
-    with contextlib.suppress(psutil.NoSuchProcess):
-      member.kill()
-  with contextlib.suppress(
-    subprocess.TimeoutExpired
-  ):  # It may hang in disk I/O.
+  """Kills a process and all its descendants, unless it has ended."""
+  if process.poll() is not None:  # Its process id may have been reused.
+    return
+  with contextlib.suppress(psutil.NoSuchProcess):
+    parent = psutil.Process(process.pid)
+    for member in (*parent.children(recursive=True), parent):
+      with contextlib.suppress(psutil.NoSuchProcess):
+        member.kill()
+  # It may hang in disk I/O.
+  with contextlib.suppress(subprocess.TimeoutExpired):
     process.wait(_KILL_SECONDS)
 
 
@@ -143,11 +159,3 @@ def kill_orphans(run: str, alive: set[int]) -> None:
       family = {process.pid, *(p.pid for p in process.parents())}
       if process.pid != os.getpid() and not family & alive:
         process.kill()
-
-
-def _tree(pid: int) -> list[psutil.Process]:
-  """Returns a process and its descendants, descendants first."""
-  with contextlib.suppress(psutil.NoSuchProcess):
-    parent = psutil.Process(pid)
-    return [*parent.children(recursive=True), parent]
-  return []

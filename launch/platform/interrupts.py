@@ -37,31 +37,19 @@ def catch_interrupts() -> Iterator[Interruption]:
   Yields:
     The stop signal.
   """
-  interruption = Interruption()
-  old_handlers = {}
+  interruption, old_handlers = Interruption(), {}
 
   def handle(number, frame):
     del frame
     if interruption.number is None:
       interruption.number = number
     interruption.set()
-    restore(signal.SIGINT, signal.SIGTERM)
-
-  def restore(*numbers):
-    for number in numbers:
+    for number in (signal.SIGINT, signal.SIGTERM):
       if number in old_handlers:
-        signal.signal(number, old_handlers.pop(number))
+        signal.signal(number, old_handlers[number])
 
-  try:
-    for number in _NUMBERS:
-      if number != signal.SIGHUP or not is_hangup_ignored():
-        old_handlers[number] = signal.signal(number, handle)
-  except ValueError:
-    pass  # Not the main thread.
-  try:
+  with _handled(handle, *_NUMBERS, old_handlers=old_handlers):
     yield interruption
-  finally:
-    restore(*_NUMBERS)
 
 
 @contextlib.contextmanager
@@ -76,7 +64,7 @@ def exiting_on_interrupt() -> Iterator[None]:
     os.write(2, b'repertory: interrupted\n')
     os._exit(EXIT_BASE + number)
 
-  with _handled(signal.SIGINT, leave):
+  with _handled(leave, signal.SIGINT):
     yield
 
 
@@ -102,10 +90,7 @@ def raising_signals() -> Iterator[Callable[[], bool]]:
       raise _exception_of(number)
 
   try:
-    with contextlib.ExitStack() as stack:
-      for number in _NUMBERS:
-        if number != signal.SIGHUP or not is_hangup_ignored():
-          stack.enter_context(_handled(number, handle))
+    with _handled(handle, *_NUMBERS):
       yield lambda: bool(received)
   except Exception as error:
     if received:
@@ -148,33 +133,45 @@ def interruptible() -> Iterator[Callable[[BaseException], None]]:
     raised.append(error)
     signal.pthread_kill(thread, _DEMAND)
 
-  with _handled(_DEMAND, handle) as is_handled:
+  with _handled(handle, _DEMAND) as is_handled:
     yield demand if is_handled else lambda error: None
 
 
 @contextlib.contextmanager
-def _handled(number: int, handle: Callable[[int, Any], None]) -> Iterator[bool]:
-  """Handles a signal in the block, if in the main thread; yields whether."""
-  if threading.current_thread() is not threading.main_thread():
-    yield False
-    return
-  old_handler = signal.signal(number, handle)
+def _handled(
+  handle: Callable[[int, Any], None],
+  *numbers: int,
+  old_handlers: dict[int, Any] | None = None,
+) -> Iterator[bool]:
+  """Handles signals in the block, if in the main thread; yields whether.
+
+  An ignored SIGHUP stays ignored. The replaced handlers are put into
+  `old_handlers`.
+  """
+  old = {} if old_handlers is None else old_handlers
+  is_handled = threading.current_thread() is threading.main_thread()
+  for number in numbers if is_handled else ():
+    if number != signal.SIGHUP or not is_hangup_ignored():
+      old[number] = signal.signal(number, handle)
   try:
-    yield True
+    yield is_handled
   finally:
-    if signal.getsignal(number) is handle:
-      signal.signal(number, old_handler)
+    for number, old_handler in old.items():
+      if signal.getsignal(number) is handle:
+        signal.signal(number, old_handler)
 
 
 @contextlib.contextmanager
 def restored() -> Iterator[None]:
-  """Restores the signal handlers that another library replaces in the block.
+  """Starts another library: restores the signal handlers that it replaces.
 
-  It can replace none outside the main thread.
+  It can replace none outside the main thread. For its child processes, see
+  `blocked`.
   """
   handlers = {number: signal.getsignal(number) for number in _NUMBERS}
   try:
-    yield
+    with blocked():
+      yield
   finally:
     if threading.current_thread() is threading.main_thread():
       for number, handler in handlers.items():

@@ -13,21 +13,10 @@ def held() -> Iterator[int]:
   other server that asks for any port. A server that asks for this port gets it
   if it sets SO_REUSEADDR, as Courier's does.
   """
-  with _bind() as holder:
-    yield holder.getsockname()[1]
-
-
-def _bind() -> socket.socket:
-  """Binds a socket to a free port on all addresses, including IPv6."""
-  if socket.has_dualstack_ipv6():
-    holder = socket.socket(socket.AF_INET6)
-    holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-  else:
-    holder = socket.socket(socket.AF_INET)
-  try:
+  has_both = socket.has_dualstack_ipv6()
+  with socket.socket(socket.AF_INET6 if has_both else socket.AF_INET) as holder:
+    if has_both:
+      holder.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
     holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    holder.bind(('', 0))
-  except BaseException:
-    holder.close()
-    raise
-  return holder
+    holder.bind(('', 0))  # To all addresses.
+    yield holder.getsockname()[1]

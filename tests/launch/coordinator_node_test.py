@@ -6,8 +6,8 @@ import pytest
 
 from repertory import launch
 from repertory.components.runtime import callers, signals
+from repertory.launch import failures
 from repertory.launch.coordination import reports
-from repertory.launch.experiments import failures
 from repertory.launch.launchers import calls, rpc
 from repertory.launch.nodes import coordinator, node
 from repertory.launch.platform import ports

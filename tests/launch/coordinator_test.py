@@ -1,4 +1,4 @@
-"""Tests of the coordinator."""
+"""Tests of the coordinator, its step budget and node registry."""
 
 import json
 import pathlib
@@ -6,9 +6,9 @@ import pathlib
 import pytest
 
 from repertory import launch
+from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.coordination import reports
-from repertory.launch.experiments import failures
+from repertory.launch.coordination import node_registry, reports
 from support.launch import pretended_nodes, sessions
 
 
@@ -202,3 +202,70 @@ def test_resumes_the_counts_of_the_checkpoint(coordinator, session, clock):
   path = pathlib.Path(session.log_directory, 'nodes.jsonl')
   (row,) = map(json.loads, path.read_text().splitlines())
   assert row == {'node': 'learner', 'run': 1, 'restarted_after': 'killed'}
+
+
+class TestStepBudget:
+  def test_grants_at_least_the_wanted_steps(self):
+    steps = coordinator_lib.StepBudget(max_steps=10, num_actors=4)
+    assert steps.acquire('actor/0', 8, 0) == 8
+    assert steps.acquire('actor/1', 8, 0) == 8  # Two are left: one batch more.
+    assert steps.acquire('actor/0', 8, 0) == 0
+
+  def test_grants_get_smaller_towards_the_end(self):
+    steps = coordinator_lib.StepBudget(max_steps=1600, num_actors=4)
+    assert steps.acquire('actor/0', 1, 0) == 1600 // 16
+    assert steps.acquire('actor/1', 1, 0) == 1500 // 16
+    # And no grant exceeds the maximum.
+    assert coordinator_lib.StepBudget(10**6, 1).acquire('actor/0', 1, 0) == 1000
+
+  def test_takes_back_unused_steps(self):
+    steps = coordinator_lib.StepBudget(max_steps=10, num_actors=1)
+    assert steps.acquire('actor/0', 10, 0) == 10
+    steps.use('actor/0', 4)
+    assert steps.acquire('actor/1', 1, 0) == 1
+    assert steps.acquire('actor/1', 3, 0) == 3
+    assert steps.acquire('actor/1', 1, 0) == 0
+
+  def test_unreported_steps_of_a_lost_actor_are_free(self):
+    steps = coordinator_lib.StepBudget(max_steps=10, num_actors=1)
+    assert steps.acquire('actor/0', 10, 0) == 10
+    steps.use('actor/0', 4)
+    assert steps.acquire('actor/1', 1, 4) == 0
+    steps.drop('actor/0')
+    assert steps.acquire('actor/1', 6, 4) == 6
+    assert steps.acquire('actor/1', 1, 4) == 0
+
+
+@pytest.fixture(name='nodes')
+def _nodes():
+  return node_registry.NodeRegistry(max_restarts=2)
+
+
+def test_hanging_environment_is_overdue(nodes):
+  nodes.register('actor/0')
+  nodes.hear('actor/0', 10, environment_seconds=99)
+  assert not nodes.find_overdue(30, 100)
+  nodes.hear('actor/0', 10, environment_seconds=101)
+  assert '101 seconds' in nodes.find_overdue(30, 100)['actor/0']
+  # The time is that of the previous generation.
+  nodes.mark_restarted('actor/0')
+  assert not nodes.find_overdue(30, 100)
+
+
+def test_acting_is_delayed_while_all_actors_that_are_left_start(nodes):
+  nodes.expect(['actor/0', 'actor/1', 'actor/2', 'learner', 'evaluator'])
+  nodes.register('learner')
+  assert nodes.is_acting_delayed()
+  nodes.register('actor/0')
+  assert not nodes.is_acting_delayed()
+  nodes.mark_restarted('actor/0')
+  assert nodes.is_acting_delayed()
+  for name in ('actor/0', 'actor/1', 'actor/2'):
+    nodes.register(name)
+  nodes.finish('actor/0')
+  nodes.mark_restarted('actor/1')
+  assert not nodes.is_acting_delayed()
+  nodes.finish('actor/2')
+  assert nodes.is_acting_delayed()
+  nodes.finish('actor/1')
+  assert not nodes.is_acting_delayed()

@@ -75,7 +75,9 @@ def test_runs_in_another_thread_than_the_main_one(tmp_path):
 
 def test_ports_of_services_are_theirs_to_the_end(tmp_path):
   planned = _plan(2)
-  with local_nodes.launch_processes(planned, str(tmp_path)) as workers:
+  with local_nodes.launch(
+    planned, str(tmp_path), local_nodes.LocalProcesses
+  ) as workers:
     numbers = set()
     for name in planned.names:
       client = workers.client(name)
@@ -93,7 +95,9 @@ def test_ports_of_services_are_theirs_to_the_end(tmp_path):
 def test_processes_print_to_the_files_of_their_nodes(tmp_path):
   planned = _plan(2)
   for _ in range(2):
-    with local_nodes.launch_processes(planned, str(tmp_path)) as workers:
+    with local_nodes.launch(
+      planned, str(tmp_path), local_nodes.LocalProcesses
+    ) as workers:
       for name in planned.names:
         client = workers.client(name)
         assert client.generation() == 0

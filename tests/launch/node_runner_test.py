@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from repertory.components.runtime import signals
+from repertory.launch import failures
 from repertory.launch.coordination import reports
 from repertory.launch.launchers import calls, node_runner
 from repertory.launch.launchers import node_graph as node_graph_lib
@@ -244,6 +245,19 @@ def test_what_was_made_of_a_node_that_fails_in_it_is_ended(coordinator):
 
   plan = node_graph_lib.PlannedNode('actor/0', make, ['coordinator'])
   with pytest.raises(OSError, match='no screen'):
-    node_runner.NodeRunner(plan, {'coordinator': coordinator}).make()
+    node_runner.NodeRunner(plan, {'coordinator': coordinator}).run(None)
   assert contexts[0].stop.is_set()
   assert [name for name, *_ in coordinator.calls] == ['fail']
+
+
+def test_colocated_node_that_fails_is_reported_once_by_its_name(coordinator):
+  def make(context):
+    raise OSError('no device')
+
+  beside = [node_graph_lib.PlannedNode('inference/0', make, ['coordinator'])]
+  hosted = _Hosted('learner', coordinator, beside).join()
+  assert isinstance(hosted.error, failures.NodeError)
+  assert hosted.nodes[0].is_closed
+  assert coordinator.calls[1:] == [
+    ('fail', 'inference/0', 'OSError: no device')
+  ]

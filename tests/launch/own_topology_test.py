@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from repertory import launch
-from repertory.launch.experiments import failures
+from repertory.launch import failures
 from repertory.launch.launchers import launcher
 from repertory.launch.topologies import single, topology
 

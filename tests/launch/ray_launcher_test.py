@@ -7,6 +7,7 @@ import psutil
 import pytest
 
 from repertory.components.config import settings
+from repertory.launch import launchers
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import conformance, node_graph, ray_launcher
 
@@ -43,7 +44,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
   planned.add(node_graph.PlannedNode(_SERVICE, conformance._Service))
   launcher = ray_launcher.RayLauncher()
   with launcher.launch(planned, str(tmp_path)) as workers:
-    _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
+    _wait(lambda: workers.is_alive(_SERVICE) and workers.address_of(_SERVICE))
     client = workers.client(_SERVICE)
     assert client.futures.generation().result(_SECONDS) == 0
     _wait(lambda: f'{_SERVICE} starts generation 0' in workers.log_of(_SERVICE))
@@ -58,7 +59,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
     workers.restart(_SERVICE)
     assert workers.is_alive(_SERVICE)
     assert _SERVICE in workers.waiting()
-    _wait(lambda: workers.is_alive(_SERVICE) and workers.is_placed(_SERVICE))
+    _wait(lambda: workers.is_alive(_SERVICE) and workers.address_of(_SERVICE))
     client = workers.client(_SERVICE)
     assert client.futures.generation().result(_SECONDS) == 1
     log = workers.log_of(_SERVICE)
@@ -135,3 +136,13 @@ def test_resources_of_missing_nodes_are_reported(tmp_path):
     launcher.launch(planned, str(tmp_path)),
   ):
     pass
+
+
+def test_an_error_of_ray_without_a_text_has_its_class():
+  pytest.importorskip('ray')
+  message = r"must be that of a Ray cluster, got 'here:1': ConnectionError$"
+  with (
+    pytest.raises(settings.SettingError, match=message),
+    launchers.ray_cluster._setting_errors('here:1'),
+  ):
+    raise ConnectionError

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from repertory.components import loggers
-from repertory.launch.experiments import failures
+from repertory.launch import failures
 from repertory.launch.opening import run_metadata
 from support.system import real_disk_errors
 

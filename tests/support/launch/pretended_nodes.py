@@ -12,9 +12,9 @@ from concurrent import futures
 
 import numpy as np
 
+from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
-from repertory.launch.experiments import failures
 from repertory.launch.launchers import launcher, supervision
 
 # Longer than any of these runs takes.

@@ -33,7 +33,7 @@ _RANKS_OF_COMPONENTS = (
   ('testing',),
 )  # fmt: skip
 _RANKS_OF_LAUNCH = (
-  ('platform',),
+  ('failures', 'platform'),
   ('experiments',),
   ('coordination',),
   ('nodes',),

@@ -1,4 +1,4 @@
-"""Failures of nodes and their error messages."""
+"""Failures of nodes, each made once from an exception or an exit code."""
 
 import contextlib
 import dataclasses
@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from repertory.components.config import settings
 from repertory.components.runtime import signals
-from repertory.environments.batches import batch
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,10 +15,10 @@ class Failure:
 
   Attributes:
     node: Name of the node that failed first.
-    cause: Its traceback, or the exit status of its process; for an environment
-      that broke its contract, the error message alone.
+    cause: Its traceback, or the exit status of its process; for invalid input,
+      the error message alone.
     is_bad_input: Whether the input of the run is invalid: an environment that
-      broke its contract, or unreadable data.
+      broke its contract, a setting, or unreadable data.
     is_lost: Whether the process was killed or hung, rather than raised an
       error.
     refused: Name of an invalid setting and the problem with it, if that is the
@@ -79,7 +78,9 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
   convert `StopIteration`.
   """
 
-  def __init__(self, node: str, passes: Callable[[BaseException], bool]):
+  def __init__(
+    self, node: str, passes: Callable[[BaseException], bool] = lambda e: False
+  ):
     """Names the node; `passes` are exceptions that pass unchanged."""
     self._node = node
     self._passes = passes
@@ -96,12 +97,17 @@ def of_exception(node: str, error: BaseException) -> Failure:
   refused = None
   if isinstance(error, settings.SettingError):
     refused = error.setting, error.problem
-  breaks_contract = isinstance(error, batch.EnvironmentContractError)
-  return Failure(
-    node,
-    settings.text_of(error)
-    if breaks_contract
-    else ''.join(traceback.format_exception(error)),
-    is_bad_input=breaks_contract or refused is not None,
-    refused=refused,
-  )
+  is_bad_input = isinstance(error, settings.InputError)
+  cause = ''.join(traceback.format_exception(error))
+  if is_bad_input:
+    cause = settings.text_of(error)
+  return Failure(node, cause, is_bad_input, refused=refused)
+
+
+def of_exit(node: str, code: int) -> Failure:
+  """Makes a `Failure` of a process that ended without reporting one."""
+  if code < 0:
+    return Failure(
+      node, f'Its process ended with signal {-code}.', is_lost=True
+    )
+  return Failure(node, f'It ended early, with exit code {code}.')
