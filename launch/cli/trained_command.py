@@ -155,9 +155,8 @@ def _take_output(values: flags.FlagValues, positional: Sequence[str]) -> str:
 
 
 def _print_summary(trained: Any, result: str) -> None:
-  experiment = trained.experiment
   summary = (
-    f'{experiment.agent} on {experiment.environment}, learner step '
-    f'{trained.learner_steps}{result}'
+    f'{trained.agent} on {trained.environment}, learner step '
+    f'{trained.counts["learner_steps"]}{result}'
   )
   print(wording.text(summary))

@@ -13,6 +13,7 @@ from absl import logging
 from repertory.components import replay, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals, versions
+from repertory.launch.experiments import policy_description
 from repertory.launch.opening import session as session_lib
 
 # Polling period of the replay snapshot.
@@ -173,7 +174,9 @@ class CheckpointWriter:
   ) -> str:
     if self._is_closed:
       raise signals.Stopped
-    return self._checkpointer.save(arrays, state, replay_path)
+    session = self._session
+    policy = policy_description.describe(state, session.spec, session.transport)
+    return self._checkpointer.save(arrays, state, replay_path, policy)
 
   def _settle(self, wait: bool) -> None:
     """Checks on the checkpoint being written; handles its result."""

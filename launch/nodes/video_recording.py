@@ -1,6 +1,5 @@
 """Video recording of evaluation episodes; needs no TensorFlow."""
 
-import dataclasses
 import os
 import re
 import uuid
@@ -14,7 +13,6 @@ from repertory.components.actors import environment_loop
 from repertory.components.config import settings
 from repertory.environments.batches import vector_batch
 from repertory.environments.rendering import rendering
-from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.nodes import videos
 
 # Default folder of videos, in the experiment's directory.
@@ -50,17 +48,6 @@ def prepare(video: str | bool, video_format: str, directory: str) -> str:
       'name another folder.',
     )
   return folder
-
-
-def with_rendering(
-  experiment: experiment_lib.Experiment,
-) -> experiment_lib.Experiment:
-  """Returns the experiment with evaluation environments that render."""
-  name = 'environment_factory'
-  if experiment.evaluation_environment_factory is not None:
-    name = f'evaluation_{name}'
-  factory = rendering.enable(getattr(experiment, name))
-  return dataclasses.replace(experiment, **{name: factory})
 
 
 class VideoRecorder(vector_batch.BatchWrapper):

@@ -3,14 +3,22 @@
 import contextlib
 import dataclasses
 import os
+from typing import Any
 
+import numpy as np
+
+from repertory.components import actors
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
+from repertory.components.runtime import devices
+from repertory.environments.rendering import rendering
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.nodes import evaluator, video_recording
-from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
+
+# Purposes of seeds, as in `Session`.
+_ENVIRONMENTS, _POLICY = 0, 2
 
 
 def evaluate(
@@ -52,48 +60,41 @@ def evaluate(
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  with interrupts.raising_signals():
-    trained = loading.read(run, best, trust)
-  experiment, folder = trained.experiment, None
+  ids = range(min(loading.BATCH_SIZE, num_episodes))
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.raising_signals())
+    trained = loading.read(run, best, trust)
+    made, folder = trained.environments, ''
     if video is not False:
-      folder = video_recording.prepare(
-        video, video_format, experiment.directory
+      folder = video_recording.prepare(video, video_format, trained.directory)
+      factory = rendering.enable(made.factory)
+      made = dataclasses.replace(made, factory=factory)
+    # Their ids follow those of training.
+    first = trained.num_environments
+    seeds = [_make_seed(trained, _ENVIRONMENTS, first + i) for i in ids]
+    environments: Any = trained.make_environments(made, seeds, trained.spec)
+    stack.callback(environments.close)
+    policy = trained.make_policy(len(ids), _make_seed(trained, _POLICY))
+    if video is not False:
+      environments = video_recording.VideoRecorder(
+        environments, folder, num_episodes, video_format
       )
-      experiment = video_recording.with_rendering(experiment)
-    loop = _make_loop(
-      trained,
-      dataclasses.replace(experiment, evaluation_episodes=num_episodes),
-      stack,
-      folder,
-      video_format,
+      stack.callback(environments.close)
+    compiles = trained.builder.config.jit_compile
+    if compiles is None:
+      compiles = devices.has_accelerator()
+    actor = actors.PolicyActor(
+      policy, trained.spec.observations, ids, jit_compile=compiles
     )
+    loop = environment_loop.EnvironmentLoop(environments, actor)
+    if video is not False:
+      loop.add_observer(environments.keep)
+    if trained.experiment is not None:
+      evaluator.measure(trained.experiment, loop, len(ids))
     return loop.run_episodes(num_episodes, should_stop=is_interrupted)
 
 
-def _make_loop(
-  trained: loading.Trained,
-  experiment: experiment_lib.Experiment,
-  stack: contextlib.ExitStack,
-  folder: str | None,
-  video_format: str,
-) -> environment_loop.EnvironmentLoop:
-  """Makes the environment loop, to be closed by `stack`."""
-  session = session_lib.Session(
-    experiment, trained.spec, trained.experience,
-    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
-  )  # fmt: skip
-  environments = evaluator.make_environments(session)
-  stack.callback(environments.close)
-  if folder is None:
-    loop = evaluator.make_loop(session, trained.network, environments)
-  else:
-    recorder = video_recording.VideoRecorder(
-      environments, folder, experiment.evaluation_episodes, video_format
-    )
-    stack.callback(recorder.close)
-    loop = evaluator.make_loop(session, trained.network, recorder)
-    loop.add_observer(recorder.keep)
-  evaluator.measure(session, loop)
-  return loop
+def _make_seed(trained: loading.Trained, *purpose: int) -> int:
+  """Returns the seed of a purpose, as a run would that resumed now."""
+  entropy = [trained.identity['seed'], trained.counts['runs'], *purpose]
+  return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)

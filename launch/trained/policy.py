@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import tree
 
-from repertory.agents.interface import builder as builder_lib
-from repertory.components import actors, specs, transports, types
+from repertory.components import actors, specs, types
 from repertory.environments.batches import batch_columns, layout
 from repertory.environments.values import casting
 from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories, session
+from repertory.launch.opening import directories
 from repertory.launch.trained import loading
 
 
@@ -68,34 +67,18 @@ class TrainedPolicy:
     self, trained: loading.Trained, explore: bool = False, seed: int = 0
   ):
     """Prepares the policy; see `load_policy`."""
-    experiment, builder = trained.experiment, trained.experiment.builder
-    self.agent, self.environment = experiment.agent, experiment.environment
-    self.steps, self.learner_steps = trained.steps, trained.learner_steps
+    self.agent, self.environment = trained.agent, trained.environment
+    self.steps = trained.counts['steps']
+    self.learner_steps = trained.counts['learner_steps']
     self.checkpoint = trained.checkpoint.path
     self._inner_spec = trained.spec
     # Evaluation policies do not depend on the number of environments.
-    num_environments = (
-      experiment.num_environments
-      if explore
-      else actors.saved_model.MAX_DIFFERING_ROWS
-    )
-
-    steps_done = trained.steps // experiment.num_environments
-    if session.transport_of(trained.checkpoint) == transports.OFFLINE:
-      # Steps of offline runs are learner steps; exploration is at its end.
-      steps_done = 2**30
+    num_environments = actors.saved_model.MAX_DIFFERING_ROWS
+    if explore:
+      num_environments = trained.num_environments
 
     def make_policy(seed: int):
-      return builder.make_policy(
-        trained.network,
-        builder_lib.Acting(
-          trained.spec,
-          num_environments,
-          seed,
-          steps_done=steps_done,
-          evaluation=not explore,
-        ),
-      )
+      return trained.make_policy(num_environments, seed, not explore)
 
     self._policy = make_policy(seed)
     self._initial_states = actors.InitialStates(
@@ -105,7 +88,7 @@ class TrainedPolicy:
       self._policy, trained.spec.observations, self._initial_states
     )
     self.spec, self._previous = trained.spec, None
-    if builder.observes_previous_action_and_reward:
+    if trained.builder.observes_previous_action_and_reward:
       shown = trained.spec.observations['observation']
       self.spec = trained.spec._replace(observations=shown)
       self._previous = _PreviousActions(self.spec)

@@ -8,21 +8,15 @@ from typing import Any
 import dm_env
 import numpy as np
 
+from repertory import __version__
 from repertory.components import offline
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import (
-  directories,
-  environment_batches,
-  offline_checks,
-)
+from repertory.launch.opening import directories, environment_batches
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
 from repertory.launch.trained import policy as policy_lib
-
-# Maximum batch size of environments.
-_BATCH_SIZE = 10
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
@@ -67,18 +61,22 @@ def record(
     )
   directories.check_new(output, 'output')
   trained = loading.read(run, best, trust)
-  experiment = trained.experiment
   policy = policy_lib.TrainedPolicy(trained, explore, seed)
-  size = min(_BATCH_SIZE, num_episodes)
+  size = min(loading.BATCH_SIZE, num_episodes)
   seeds = np.random.SeedSequence(seed).generate_state(size, np.uint64) >> 2
-  factory = environment_batches.settings_of(experiment, evaluates=True).factory
   with contextlib.ExitStack() as stack:
     is_interrupted = stack.enter_context(interrupts.raising_signals())
     # The policy tracks its previous actions itself.
-    plain = environment_batches.EnvironmentSettings(factory, False)
-    environments = plain.make([int(one) for one in seeds])
+    plain = environment_batches.EnvironmentSettings(
+      trained.environments.factory, False
+    )
+    environments = trained.make_environments(
+      plain, [int(one) for one in seeds], policy.spec
+    )
     stack.callback(environments.close)
-    manifest = offline_checks.describe_recording(experiment, trained.spec)
+    manifest = offline.RecordingManifest.of(
+      trained.agent, trained.environment, policy.spec, __version__
+    )
     offline.prepare(output, manifest, setting='output')
     quota = environment_loop.divide_episodes(num_episodes, size)
     writer = offline.RecordingWriter(output, 'episodes', num_episodes=quota)
