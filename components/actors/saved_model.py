@@ -11,7 +11,6 @@ import tensorflow as tf
 import tree
 
 from repertory.components import interfaces, specs, types
-from repertory.components.actors import policy_rows
 
 # Rows in a model's initial state, if they differ, as by random streams.
 MAX_DIFFERING_ROWS = 1024
@@ -23,7 +22,7 @@ def export(
   policy: interfaces.Policy,
   observation_spec: types.Nest,
   observation_names: Sequence[str],
-  initial_states: policy_rows.InitialStates,
+  initial_leaves: Callable[[int], Sequence[np.ndarray]],
   path: str,
 ) -> None:
   """Exports a policy.
@@ -38,17 +37,18 @@ def export(
     policy: The policy.
     observation_spec: Nest of array specs, without a batch axis.
     observation_names: Names of its leaves, in the order of `tree`.
-    initial_states: Initial states of the policy.
+    initial_leaves: Maps a number B to the leaves of the first rows' initial
+      states, `[B, ...]` each.
     path: Path of the folder, which must not exist or be empty.
 
   Raises:
     OSError: If it cannot be written; no partial folder is left.
   """
-  step = _Step(policy, observation_spec, initial_states.nest())
+  step = _Step(policy, observation_spec, policy.initial_state(range(1)))
   kept = step.find_needed()
   signatures = {_ACT: step.trace(observation_names, kept)}
   if kept:
-    leaves = initial_states.leaves(MAX_DIFFERING_ROWS)
+    leaves = initial_leaves(MAX_DIFFERING_ROWS)
     signatures[_INITIAL_STATE] = _trace_initial_state(
       {name: leaves[i] for i, name in kept.items()}
     )

@@ -275,13 +275,12 @@ def _write(
 ) -> None:
   """Writes all files of a checkpoint."""
   os.makedirs(folder)
-  for file, is_policy in ((POLICY_ARRAYS, True), (ARRAYS, False)):
-    chosen = (
-      (name, array)
-      for name, array in arrays.items()
-      if name.startswith(_OF_POLICY) == is_policy
-    )
-    write_arrays(os.path.join(folder, file), chosen)
+  by_file: dict[str, dict[str, np.ndarray]] = {ARRAYS: {}}
+  for name, array in arrays.items():
+    file = POLICY_ARRAYS if name.startswith(_OF_POLICY) else ARRAYS
+    by_file.setdefault(file, {})[name] = array
+  for file, chosen in by_file.items():
+    write_arrays(os.path.join(folder, file), chosen.items())
   _write_json(folder, STATE, state)
   if policy is not None:
     _write_json(folder, POLICY, policy)

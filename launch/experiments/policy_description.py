@@ -172,12 +172,12 @@ def make_builder(
       f"or {agents_registry.OWN} of a module, got '{name}'. "
       'In Python, pass the experiment instead of the directory.'
     )
-  with explained(directory, name, identity['environment']):
+  with explained(directory, identity):
     return agents_registry.make_builder(name, _changed_settings(identity))
 
 
 @contextlib.contextmanager
-def explained(directory: str, agent: str, environment: str) -> Iterator[None]:
+def explained(directory: str, identity: Mapping[str, Any]) -> Iterator[None]:
   """Names the checkpoint in errors of names, arguments and settings."""
   try:
     yield
@@ -194,8 +194,8 @@ def explained(directory: str, agent: str, environment: str) -> Iterator[None]:
     else:
       raise
     raise ValueError(
-      f"The checkpoint in {directory} is of '{agent}' on '{environment}', "
-      f'{problem}'
+      f"The checkpoint in {directory} is of '{identity['agent']}' on "
+      f"'{identity['environment']}', {problem}"
     ) from error
 
 

@@ -27,7 +27,6 @@ from repertory.launch.platform import watchdog
 BATCH_SIZE = 10
 
 
-@dataclasses.dataclass(frozen=True)
 class Trained:
   """A trained agent.
 
@@ -38,42 +37,49 @@ class Trained:
     builder: Builder of the agent; from a directory alone, without the reward
       model, which acting does not need.
     experiment: The experiment, if the caller passed it.
+    agent: Name of the agent.
+    environment: Name of the environment.
+    counts: 'steps', 'learner_steps' and 'runs' of training.
+    num_environments: Number of training environments.
     spec: Specs of observations, as the agent observes them, actions and
       rewards.
     network: The network with trained variables.
   """
 
-  directory: str
-  checkpoint: checkpointing.Checkpoint
-  identity: Mapping[str, Any]
-  builder: builder_lib.Builder
-  experiment: experiment_lib.Experiment | None
-  spec: specs.EnvironmentSpec
-  network: Any
-
-  @property
-  def agent(self) -> str:
-    return self.identity['agent']
-
-  @property
-  def environment(self) -> str:
-    return self.identity['environment']
-
-  @property
-  def num_environments(self) -> int:
-    """Number of training environments."""
-    return self.identity['num_environments']
-
-  @property
-  def counts(self) -> Mapping[str, int]:
-    """'steps', 'learner_steps' and 'runs' of training."""
-    return self.checkpoint.state['counts']
+  def __init__(
+    self,
+    directory: str,
+    checkpoint: checkpointing.Checkpoint,
+    identity: Mapping[str, Any],
+    builder: builder_lib.Builder,
+    experiment: experiment_lib.Experiment | None,
+  ):
+    """Makes the network and restores its variables; see `read`."""
+    self.directory, self.checkpoint = directory, checkpoint
+    self.identity, self.builder = identity, builder
+    self.experiment = experiment
+    self.agent, self.environment = identity['agent'], identity['environment']
+    self.counts: Mapping[str, int] = checkpoint.state['counts']
+    self.num_environments: int = identity['num_environments']
+    spec = policy_description.read_spec(checkpoint)
+    if spec is None:
+      batch = self._make_environments(self.environments, [identity['seed']])
+      spec = specs.make_environment_spec(batch)
+      batch.close()
+    self.spec = spec
+    self.network: Any = builder.make_network(spec)
+    variables = self.network.variables
+    learners.restore_exported(checkpoint.arrays, 'policy', variables)
 
   @property
   def environments(self) -> environment_batches.EnvironmentSettings:
     """Settings of evaluation environments; imports a module in their name."""
-    return _settings_of(
-      self.experiment, self.builder, self.identity, self.directory
+    if self.experiment is not None:
+      return environment_batches.settings_of(self.experiment, evaluates=True)
+    with policy_description.explained(self.directory, self.identity):
+      factory = registry.make_factory(self.environment)
+    return environment_batches.EnvironmentSettings(
+      factory, self.builder.observes_previous_action_and_reward
     )
 
   def make_policy(
@@ -96,7 +102,7 @@ class Trained:
     spec: specs.EnvironmentSpec,
   ) -> environment_batches.EnvironmentBatch:
     """Makes a batch of environments with the given spec, or raises."""
-    batch = _make_environments(environments, seeds, self.environment)
+    batch = self._make_environments(environments, seeds)
     found = specs.make_environment_spec(batch)
     for what in ('observations', 'actions'):
       expected, got = getattr(spec, what), getattr(found, what)
@@ -108,6 +114,24 @@ class Trained:
           f'got {got}.',
         )
     return batch
+
+  def _make_environments(
+    self,
+    environments: environment_batches.EnvironmentSettings,
+    seeds: Sequence[int],
+  ) -> environment_batches.EnvironmentBatch:
+    """Makes a batch, whose code may raise anything, or hang."""
+    limit = f"environment '{self.environment}' to be made"
+    try:
+      with watchdog.limited(watchdog.START_SECONDS, limit):
+        return environments.make(seeds)
+    except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
+      raise  # Their messages say what to do.
+    except BaseException as error:  # Including SystemExit and StopIteration.
+      raise ValueError(
+        f"Environment '{self.environment}' cannot be made:\n"
+        + ''.join(traceback.format_exception(error))
+      ) from error
 
 
 def read(
@@ -158,53 +182,7 @@ def read(
   except checkpointing.CheckpointError as error:
     # Without the remedy of starting afresh.
     raise checkpointing.CheckpointError(error.problem) from error
-  spec = policy_description.read_spec(saved)
-  if spec is None:
-    environments = _settings_of(experiment, builder, identity, directory)
-    batch = _make_environments(
-      environments, [identity['seed']], identity['environment']
-    )
-    spec = specs.make_environment_spec(batch)
-    batch.close()
-  network = builder.make_network(spec)
-  learners.restore_exported(saved.arrays, 'policy', network.variables)
-  return Trained(directory, saved, identity, builder, experiment, spec, network)
-
-
-def _settings_of(
-  experiment: experiment_lib.Experiment | None,
-  builder: builder_lib.Builder,
-  identity: Mapping[str, Any],
-  directory: str,
-) -> environment_batches.EnvironmentSettings:
-  """Returns the settings of evaluation environments."""
-  if experiment is not None:
-    return environment_batches.settings_of(experiment, evaluates=True)
-  name = identity['environment']
-  with policy_description.explained(directory, identity['agent'], name):
-    factory = registry.make_factory(name)
-  return environment_batches.EnvironmentSettings(
-    factory, builder.observes_previous_action_and_reward
-  )
-
-
-def _make_environments(
-  environments: environment_batches.EnvironmentSettings,
-  seeds: Sequence[int],
-  name: str,
-) -> environment_batches.EnvironmentBatch:
-  """Makes a batch; its own code may raise anything, or hang."""
-  try:
-    limit = f"environment '{name}' to be made"
-    with watchdog.limited(watchdog.START_SECONDS, limit):
-      return environments.make(seeds)
-  except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
-    raise  # Their messages say what to do.
-  except BaseException as error:  # Including SystemExit and StopIteration.
-    raise ValueError(
-      f"Environment '{name}' cannot be made:\n"
-      + ''.join(traceback.format_exception(error))
-    ) from error
+  return Trained(directory, saved, identity, builder, experiment)
 
 
 def _shapes_of(nested_spec: Any) -> list[Any]:

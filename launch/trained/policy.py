@@ -1,19 +1,26 @@
 """Trained policies for inference."""
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import dm_env
 import numpy as np
+import tensorflow as tf
 import tree
 
-from repertory.components import actors, specs, types
+from repertory.components import interfaces, specs, types
+from repertory.components.actors import saved_model
+from repertory.components.runtime import compilation, nests, numpy_functions
 from repertory.environments.batches import batch_columns, layout
 from repertory.environments.values import casting
 from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.opening import directories
 from repertory.launch.trained import loading
+
+_FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)
 
 
 def load_policy(
@@ -73,7 +80,7 @@ class TrainedPolicy:
     self.checkpoint = trained.checkpoint.path
     self._inner_spec = trained.spec
     # Evaluation policies do not depend on the number of environments.
-    num_environments = actors.saved_model.MAX_DIFFERING_ROWS
+    num_environments = saved_model.MAX_DIFFERING_ROWS
     if explore:
       num_environments = trained.num_environments
 
@@ -81,20 +88,25 @@ class TrainedPolicy:
       return trained.make_policy(num_environments, seed, not explore)
 
     self._policy = make_policy(seed)
-    self._initial_states = actors.InitialStates(
-      make_policy, num_environments, seed
-    )
-    self._rows = actors.PolicyRows(
-      self._policy, trained.spec.observations, self._initial_states
-    )
+    self._initial_states = _InitialStates(make_policy, num_environments, seed)
+    state = self._initial_states.nest()
+    self._state_spec = compilation.specs_of(state)
+    reset = self._policy.reset_state(state, tf.constant([True]))
+    pairs = zip(tree.flatten(state), tree.flatten(reset))
+    self.has_memory = any(before is not after for before, after in pairs)
     self.spec, self._previous = trained.spec, None
     if trained.builder.observes_previous_action_and_reward:
       shown = trained.spec.observations['observation']
       self.spec = trained.spec._replace(observations=shown)
       self._previous = _PreviousActions(self.spec)
+      self.has_memory = True
     self._observations = _Observations(self.spec.observations)
-    self.has_memory = self._rows.has_memory or self._previous is not None
-    self._num_rows = 0
+    # By batch size: 1, and None for all others.
+    self._functions: dict[int | None, Any] = {}
+    self._function(1)
+    self._state: list[np.ndarray] = []  # [B, ...]
+    self._step_type = np.zeros([0], np.int32)  # [B]
+    self._num_rows = 0  # 0 if the next call may change it.
 
   def __repr__(self) -> str:
     return (
@@ -127,8 +139,14 @@ class TrainedPolicy:
     if num_rows != self._num_rows:
       self._resize(num_rows)
     if self._previous is not None:
-      leaves += self._previous.observe(self._rows.first, reward)
-    action = self._rows.act(*leaves)
+      leaves += self._previous.observe(self._step_type == _FIRST, reward)
+    outputs = self._function(num_rows)(*leaves, self._step_type, *self._state)
+    arrays = [np.asarray(leaf) for leaf in outputs]
+    num_actions = len(arrays) - len(self._state)
+    self._state = arrays[num_actions:]
+    # A new array, because NumPy may still refer to the old one.
+    self._step_type = np.full([num_rows], _MID, np.int32)
+    action = self._unflatten(arrays[:num_actions])
     if self._previous is not None:
       self._previous.note(action)
     if is_batch:
@@ -146,7 +164,7 @@ class TrainedPolicy:
       ValueError: If there are no such rows.
     """
     if rows is None:
-      self._rows.begin()
+      self._step_type[:] = _FIRST
       self._num_rows = 0
       return
     chosen = np.asarray(rows)
@@ -163,7 +181,7 @@ class TrainedPolicy:
         f'rows: expected indices below {self._num_rows}, the number of rows in '
         f'the last call, or a mask of that length; found {rows!r}.'
       )
-    self._rows.begin(chosen)
+    self._step_type[chosen] = _FIRST
 
   def export_saved_model(self, path: str) -> None:
     """Exports the policy as a SavedModel, which runs without this package.
@@ -185,11 +203,11 @@ class TrainedPolicy:
     directories.check_new(path)
     inner = self._inner_spec.observations
     root = () if self._previous is not None else ('observation',)
-    actors.saved_model.export(
+    saved_model.export(
       self._policy,
       inner,
-      actors.saved_model.name_leaves(inner, *root),
-      self._initial_states,
+      saved_model.name_leaves(inner, *root),
+      self._initial_states.leaves,
       path,
     )
 
@@ -199,10 +217,91 @@ class TrainedPolicy:
         f'observation: expected {self._num_rows} rows, as before, found '
         f'{num_rows}: the policy has a memory of each row. Call `reset` first.'
       )
-    self._rows.resize(num_rows)
+    # The first rows stay, and others begin an episode.
+    num_kept = min(num_rows, len(self._step_type))
+    leaves = self._initial_states.leaves(num_rows)
+    for leaf, old in zip(leaves, self._state):
+      leaf[:num_kept] = old[:num_kept]
+    self._state = leaves
+    step_type = np.full([num_rows], _FIRST, np.int32)
+    step_type[:num_kept] = self._step_type[:num_kept]
+    self._step_type = step_type
     if self._previous is not None:
       self._previous.resize(num_rows)
     self._num_rows = num_rows
+
+  @functools.cached_property
+  def _unflatten(self) -> nests.Unflattener:
+    """Unflattener of actions, known after the first step."""
+    return nests.Unflattener(self._compiled.output_structure[0])
+
+  def _function(self, num_rows: int) -> Callable[..., list[Any]]:
+    """Returns the compiled step, which NumPy runs for one row if it can."""
+    size = 1 if num_rows == 1 else None
+    if size not in self._functions:
+      self._functions[size] = self._compile(size)
+    return self._functions[size]
+
+  def _compile(self, size: int | None) -> Callable[..., list[Any]]:
+    def act(observation, step_type, state):
+      output = self._policy.act(observation, step_type, state)
+      return output.action, output.state
+
+    self._compiled = compilation.CompiledFunction(
+      act,
+      (
+        specs.tensor_spec(self._inner_spec.observations, size),
+        tf.TensorSpec([size], tf.int32),
+        tree.map_structure(
+          lambda leaf: tf.TensorSpec([size, *leaf.shape[1:]], leaf.dtype),
+          self._state_spec,
+        ),
+      ),
+      jit_compile=False,
+      in_caller=True,
+    )
+    if size is None:
+      return self._compiled
+    found = numpy_functions.find(
+      self._policy, self._compiled, size, lambda: 0, with_extras=False
+    )
+    return found or self._compiled
+
+
+class _InitialStates:
+  """Initial states of rows, with distinct random streams.
+
+  Row r gets the settings of environment r mod N, so there may be more rows than
+  a run has environments. Policies of `make_policy` differ in the seed alone.
+  """
+
+  def __init__(
+    self,
+    make_policy: Callable[[int], interfaces.Policy],
+    num_environments: int,
+    seed: int,
+  ):
+    self._make_policy = make_policy
+    self._num_environments = num_environments
+    self._seed = seed
+
+  def nest(self) -> types.Nest:
+    """Returns the state of one row, `[1, ...]`, in the policy's structure."""
+    return self._of_round(0, 1)
+
+  def leaves(self, num_rows: int) -> list[np.ndarray]:
+    """Returns the leaves of the first rows, `[num_rows, ...]` each."""
+    size = self._num_environments
+    rounds = [
+      tree.flatten(self._of_round(start // size, min(size, num_rows - start)))
+      for start in range(0, num_rows, size)
+    ]
+    return [np.concatenate(parts) for parts in zip(*rounds)]
+
+  def _of_round(self, index: int, num_rows: int) -> types.Nest:
+    entropy = np.random.SeedSequence([self._seed, index])
+    seed = int(entropy.generate_state(1)[0] >> 1)
+    return self._make_policy(seed).initial_state(range(num_rows))
 
 
 class _PreviousActions:

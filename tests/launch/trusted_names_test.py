@@ -101,7 +101,7 @@ def test_another_name_than_that_of_the_run_is_refused(capsys):
   ) in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('wrong', [{'agent': 3}, {'reward_model': {}}])
+@pytest.mark.parametrize('wrong', [{'agent': 3}, {'num_environments': 0}])
 def test_other_types_are_refused(capsys, wrong):
   _write_run({**_IDENTITY, **wrong})
   assert command_line.run(['evaluate', '--directory=run']) == 2
