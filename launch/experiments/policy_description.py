@@ -12,7 +12,6 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.reward_models import reward_model_config
 from repertory.components import specs
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import import_paths
@@ -68,7 +67,7 @@ def without_tables(identity: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check(saved: checkpointing.Checkpoint, directory: str) -> dict[str, Any]:
-  """Checks a description; returns the identity in it, by present names.
+  """Checks a description; returns the identity in it, without tables.
 
   Args:
     saved: Result of `Checkpointer.load_policy`.
@@ -84,7 +83,7 @@ def check(saved: checkpointing.Checkpoint, directory: str) -> dict[str, Any]:
       f'The checkpoint in {directory} must have names and settings of its '
       f'experiment, and counts, got {identity!r} and {counts!r}. Take another.'
     )
-  identity = reward_model_config.with_present_names(without_tables(identity))
+  identity = without_tables(identity)
   for name, (kind, least) in _ENTRIES.items():
     value = identity.get(name, counts.get(name))
     if not isinstance(value, kind) or (least is not None and value < least):
@@ -105,8 +104,10 @@ def read_spec(
     CheckpointError: If it cannot be read.
   """
   found = saved.state.get('spec')
+  if found is None:
+    return None
   try:
-    return found and specs.EnvironmentSpec(
+    return specs.EnvironmentSpec(
       **{name: specs.from_json(part) for name, part in found.items()}
     )
   except Exception as error:  # Any other JSON may raise anything.
