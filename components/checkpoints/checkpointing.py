@@ -178,8 +178,8 @@ class Checkpointer:
   def load_policy(self) -> Checkpoint | None:
     """Reads only the newest checkpoint's policy; returns None without one.
 
-    `state` is the description of the policy. If there is none, as in
-    checkpoints of earlier versions, it is the whole state of the run.
+    `state` is the description of the policy. Checkpoints of earlier versions
+    lack it; then `state` is the whole state of the run.
 
     Raises:
       CheckpointError: If these files are damaged or cannot be read.

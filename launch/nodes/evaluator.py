@@ -11,7 +11,6 @@ from repertory.components import actors, learners, variables
 from repertory.components.actors import environment_loop, episode_metrics
 from repertory.environments.wrappers import previous_action
 from repertory.launch.coordination import reports
-from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.nodes import node, policies
 from repertory.launch.opening import environment_batches
 from repertory.launch.opening import session as session_lib
@@ -66,8 +65,7 @@ class EvaluatorNode(node.Node):
     self._evaluation = evaluation
     if evaluation is not None:
       evaluation.loop.add_observer(self._note_progress)
-      ids = policies.evaluation_ids(session)
-      measure(experiment, evaluation.loop, len(ids))
+      measure(session, evaluation.loop)
 
   @property
   def description(self):
@@ -202,17 +200,17 @@ def make_environments(
 
 
 def measure(
-  experiment: experiment_lib.Experiment,
-  loop: environment_loop.EnvironmentLoop,
-  num_environments: int,
+  session: session_lib.Session, loop: environment_loop.EnvironmentLoop
 ) -> None:
-  """Adds an experiment's metrics to the episodes of an evaluation loop."""
-  loop.read_info(experiment.info)
-  makers = experiment.evaluation_metrics
+  """Adds the session's metrics to the episodes of an evaluation loop."""
+  loop.read_info(session.experiment.info)
+  makers = session.experiment.evaluation_metrics
   if not makers:
     return
-  extends = experiment.builder.observes_previous_action_and_reward
+  extends = session.experiment.builder.observes_previous_action_and_reward
   original = previous_action.original if extends else None
   loop.measure(
-    episode_metrics.EpisodeMetrics(makers, num_environments, original)
+    episode_metrics.EpisodeMetrics(
+      makers, len(policies.evaluation_ids(session)), original
+    )
   )

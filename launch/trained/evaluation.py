@@ -1,21 +1,19 @@
 """Evaluation of trained agents."""
 
 import contextlib
-import dataclasses
 import os
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from repertory.components import actors
-from repertory.components.actors import environment_loop
+from repertory.components.actors import environment_loop, episode_metrics
 from repertory.components.config import settings
-from repertory.components.runtime import devices
-from repertory.environments.rendering import rendering
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.nodes import evaluator, video_recording
+from repertory.launch.nodes import video_recording
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
+from repertory.launch.trained import policy as policy_lib
 
 # Purposes of seeds, as in `Session`.
 _ENVIRONMENTS, _POLICY = 0, 2
@@ -60,38 +58,45 @@ def evaluate(
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  ids = range(min(loading.BATCH_SIZE, num_episodes))
-  with contextlib.ExitStack() as stack:
-    is_interrupted = stack.enter_context(interrupts.raising_signals())
+  with interrupts.raising_signals() as is_interrupted:
     trained = loading.read(run, best, trust)
-    made, folder = trained.environments, ''
+    folder = None
     if video is not False:
       folder = video_recording.prepare(video, video_format, trained.directory)
-      factory = rendering.enable(made.factory)
-      made = dataclasses.replace(made, factory=factory)
-    # Their ids follow those of training.
-    first = trained.num_environments
-    seeds = [_make_seed(trained, _ENVIRONMENTS, first + i) for i in ids]
-    environments: Any = trained.make_environments(made, seeds, trained.spec)
+    return _run(trained, num_episodes, folder, video_format, is_interrupted)
+
+
+def _run(
+  trained: loading.Trained,
+  num_episodes: int,
+  folder: str | None,
+  video_format: str,
+  is_interrupted: Callable[[], bool],
+) -> list[environment_loop.Episode]:
+  """Runs the episodes; records videos to a folder if there is one."""
+  # Ids of the environments follow those of training.
+  first = trained.num_environments
+  ids = range(first, first + min(loading.BATCH_SIZE, num_episodes))
+  seeds = [_make_seed(trained, _ENVIRONMENTS, i) for i in ids]
+  policy = policy_lib.TrainedPolicy(trained, seed=_make_seed(trained, _POLICY))
+  with contextlib.ExitStack() as stack:
+    environments: Any = trained.make_environments(seeds, folder is not None)
     stack.callback(environments.close)
-    policy = trained.make_policy(len(ids), _make_seed(trained, _POLICY))
-    if video is not False:
+    if folder is not None:
       environments = video_recording.VideoRecorder(
         environments, folder, num_episodes, video_format
       )
       stack.callback(environments.close)
-    compiles = trained.builder.config.jit_compile
-    if compiles is None:
-      compiles = devices.has_accelerator()
-    actor = actors.PolicyActor(
-      policy, trained.spec.observations, ids, jit_compile=compiles
+    loop = environment_loop.EnvironmentLoop(
+      environments, policy_lib.LoopActor(policy)
     )
-    loop = environment_loop.EnvironmentLoop(environments, actor)
-    if video is not False:
+    if folder is not None:
       loop.add_observer(environments.keep)
     if trained.experiment is not None:
-      evaluator.measure(trained.experiment, loop, len(ids))
-    return loop.run_episodes(num_episodes, should_stop=is_interrupted)
+      loop.read_info(trained.experiment.info)
+      if makers := trained.experiment.evaluation_metrics:
+        loop.measure(episode_metrics.EpisodeMetrics(makers, len(ids)))
+    return loop.run_episodes(num_episodes, is_interrupted)
 
 
 def _make_seed(trained: loading.Trained, *purpose: int) -> int:

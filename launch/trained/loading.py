@@ -9,10 +9,12 @@ from typing import Any
 import tree
 
 from repertory.agents.interface import builder as builder_lib
-from repertory.components import interfaces, learners, specs, transports
+from repertory.components import learners, specs, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import settings
 from repertory.environments.registry import registry
+from repertory.environments.rendering import rendering
+from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import policy_description
 from repertory.launch.opening import (
@@ -41,8 +43,9 @@ class Trained:
     environment: Name of the environment.
     counts: 'steps', 'learner_steps' and 'runs' of training.
     num_environments: Number of training environments.
-    spec: Specs of observations, as the agent observes them, actions and
-      rewards.
+    spec: Specs of the environment, as the agent observes it.
+    original_spec: Specs of the environment, without the previous action and
+      reward, which agents may observe besides.
     network: The network with trained variables.
   """
 
@@ -63,49 +66,42 @@ class Trained:
     self.num_environments: int = identity['num_environments']
     spec = policy_description.read_spec(checkpoint)
     if spec is None:
-      batch = self._make_environments(self.environments, [identity['seed']])
+      batch = self._make(self._environments, [identity['seed']])
       spec = specs.make_environment_spec(batch)
       batch.close()
-    self.spec = spec
+    self.spec = self.original_spec = spec
+    if builder.observes_previous_action_and_reward:
+      observations = previous_action.original(spec.observations)
+      self.original_spec = spec._replace(observations=observations)
     self.network: Any = builder.make_network(spec)
     variables = self.network.variables
     learners.restore_exported(checkpoint.arrays, 'policy', variables)
 
   @property
-  def environments(self) -> environment_batches.EnvironmentSettings:
-    """Settings of evaluation environments; imports a module in their name."""
-    if self.experiment is not None:
-      return environment_batches.settings_of(self.experiment, evaluates=True)
-    with policy_description.explained(self.directory, self.identity):
-      factory = registry.make_factory(self.environment)
-    return environment_batches.EnvironmentSettings(
-      factory, self.builder.observes_previous_action_and_reward
-    )
-
-  def make_policy(
-    self, num_environments: int, seed: int, evaluation: bool = True
-  ) -> interfaces.Policy:
-    """Makes a policy of the network, see `builder.Acting`."""
-    steps_done = self.counts['steps'] // self.num_environments
+  def steps_per_environment(self) -> int:
+    """Average number of steps of training environments, for exploration."""
     if session_lib.transport_of(self.checkpoint) == transports.OFFLINE:
       # Steps of offline runs are learner steps; exploration is at its end.
-      steps_done = 2**30
-    acting = builder_lib.Acting(
-      self.spec, num_environments, seed, steps_done, evaluation
-    )
-    return self.builder.make_policy(self.network, acting)
+      return 2**30
+    return self.counts['steps'] // self.num_environments
 
   def make_environments(
-    self,
-    environments: environment_batches.EnvironmentSettings,
-    seeds: Sequence[int],
-    spec: specs.EnvironmentSpec,
+    self, seeds: Sequence[int], renders: bool = False
   ) -> environment_batches.EnvironmentBatch:
-    """Makes a batch of environments with the given spec, or raises."""
-    batch = self._make_environments(environments, seeds)
+    """Makes a batch of evaluation environments of `original_spec`, or raises.
+
+    A module in their name is imported.
+    """
+    environments = dataclasses.replace(
+      self._environments, observes_previous_action_and_reward=False
+    )
+    if renders:
+      factory = rendering.enable(environments.factory)
+      environments = dataclasses.replace(environments, factory=factory)
+    batch = self._make(environments, seeds)
     found = specs.make_environment_spec(batch)
     for what in ('observations', 'actions'):
-      expected, got = getattr(spec, what), getattr(found, what)
+      expected, got = getattr(self.original_spec, what), getattr(found, what)
       if _shapes_of(expected) != _shapes_of(got):
         batch.close()
         raise settings.SettingError(
@@ -115,7 +111,18 @@ class Trained:
         )
     return batch
 
-  def _make_environments(
+  @property
+  def _environments(self) -> environment_batches.EnvironmentSettings:
+    """Settings of evaluation environments."""
+    if self.experiment is not None:
+      return environment_batches.settings_of(self.experiment, evaluates=True)
+    with policy_description.explained(self.directory, self.identity):
+      factory = registry.make_factory(self.environment)
+    return environment_batches.EnvironmentSettings(
+      factory, self.builder.observes_previous_action_and_reward
+    )
+
+  def _make(
     self,
     environments: environment_batches.EnvironmentSettings,
     seeds: Sequence[int],

@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import interfaces, specs, types
+from repertory.agents.interface import builder as builder_lib
+from repertory.components import core, interfaces, specs, types
 from repertory.components.actors import saved_model
 from repertory.components.runtime import compilation, nests, numpy_functions
 from repertory.environments.batches import batch_columns, layout
@@ -85,7 +86,14 @@ class TrainedPolicy:
       num_environments = trained.num_environments
 
     def make_policy(seed: int):
-      return trained.make_policy(num_environments, seed, not explore)
+      acting = builder_lib.Acting(
+        trained.spec,
+        num_environments,
+        seed,
+        trained.steps_per_environment,
+        evaluation=not explore,
+      )
+      return trained.builder.make_policy(trained.network, acting)
 
     self._policy = make_policy(seed)
     self._initial_states = _InitialStates(make_policy, num_environments, seed)
@@ -94,10 +102,8 @@ class TrainedPolicy:
     reset = self._policy.reset_state(state, tf.constant([True]))
     pairs = zip(tree.flatten(state), tree.flatten(reset))
     self.has_memory = any(before is not after for before, after in pairs)
-    self.spec, self._previous = trained.spec, None
+    self.spec, self._previous = trained.original_spec, None
     if trained.builder.observes_previous_action_and_reward:
-      shown = trained.spec.observations['observation']
-      self.spec = trained.spec._replace(observations=shown)
       self._previous = _PreviousActions(self.spec)
       self.has_memory = True
     self._observations = _Observations(self.spec.observations)
@@ -268,6 +274,27 @@ class TrainedPolicy:
     return found or self._compiled
 
 
+class LoopActor(core.Actor):
+  """Adapts a trained policy to the environment loop of a batch."""
+
+  def __init__(self, policy: TrainedPolicy):
+    self._policy = policy
+    self._reward: np.ndarray | None = None  # [B]
+
+  def observe_first(self, timestep: dm_env.TimeStep) -> None:
+    self._policy.reset()
+
+  def select_action(self, observation: types.Nest) -> types.Nest:
+    return self._policy.act(observation, self._reward)
+
+  def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
+    self._reward = next_timestep.reward
+    self._policy.reset(next_timestep.step_type == _FIRST)
+
+  def update(self, wait: bool = False) -> None:
+    """Does nothing: the variables stay fixed."""
+
+
 class _InitialStates:
   """Initial states of rows, with distinct random streams.
 
@@ -319,8 +346,7 @@ class _PreviousActions:
     ]
 
   def note(self, action: types.Nest) -> None:
-    """Stores the selected actions `[B, ...]`."""
-    # Copies, since users may modify the arrays.
+    """Stores copies of the selected actions `[B, ...]`."""
     self._actions = [np.array(leaf) for leaf in tree.flatten(action)]
 
   def observe(
@@ -334,11 +360,6 @@ class _PreviousActions:
       array[first] = previous_action.make_initial_action(spec)
     if first.all():
       return [*self._actions, np.zeros(first.shape, self._reward_dtype)]
-    return [*self._actions, self._take(reward, first)]
-
-  def _take(
-    self, reward: np.ndarray | float | None, first: np.ndarray
-  ) -> np.ndarray:
     if reward is None:
       raise ValueError(
         'reward: expected the reward of the last action, found none: this '
@@ -350,7 +371,7 @@ class _PreviousActions:
       rewards = casting.cast(reward, first.shape, self._reward_dtype)
     except ValueError as error:
       raise ValueError(f'reward: {error}, a number for each row.') from error
-    return np.where(first, rewards.dtype.type(0), rewards)
+    return [*self._actions, np.where(first, rewards.dtype.type(0), rewards)]
 
 
 class _Observations:
@@ -359,13 +380,13 @@ class _Observations:
   def __init__(self, nested_spec: types.Nest):
     """Takes a nest of array specs, without a batch axis."""
     self._layout = layout.NestLayout(nested_spec, 'observation')
-    paths, leaves = self._layout.paths, self._layout.specs
     self._checks = [
       batch_columns.make_range_check(path, spec, 'row')
-      for path, spec in zip(paths, leaves)
+      for path, spec in zip(self._layout.paths, self._layout.specs)
     ]
     # Indices in the order of `tree`.
-    self._order = tree.flatten(self._layout.unflatten(range(len(leaves))))
+    indices = range(len(self._layout.specs))
+    self._order = tree.flatten(self._layout.unflatten(indices))
 
   def flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
     """Returns the leaves in the order of `tree`.
@@ -381,10 +402,9 @@ class _Observations:
     """
     leaves = self._layout.flatten(observation)
     index = self._order[0]
-    first: Any = leaves[index]
-    shape = self._layout.specs[index].shape
+    first, spec = leaves[index], self._layout.specs[index]
     is_nest = isinstance(first, (list, tuple, Mapping))
-    is_batch = not is_nest and np.ndim(first) == len(shape) + 1
+    is_batch = not is_nest and np.ndim(first) == len(spec.shape) + 1
     rows = (len(first),) if is_batch else ()
     if rows == (0,):
       raise ValueError('observation: expected at least one row, found none.')
@@ -392,8 +412,7 @@ class _Observations:
     for i in self._order:
       array = self._cast(i, leaves[i], rows)
       arrays.append(array if is_batch else array[None])
-      check = self._checks[i]
-      if check is not None:
+      if (check := self._checks[i]) is not None:
         check(arrays[-1])
     return arrays, is_batch
 
