@@ -143,8 +143,15 @@ class TestDamage:
     with pytest.raises(ValueError, match=f'must have .*{name}'):
       launch.load_policy(run)
 
-  @pytest.mark.parametrize('name', ['policy.json', 'policy.npz'])
-  @pytest.mark.parametrize('kind', ['bytes', 'fifo', 'link', 'nothing'])
+  @pytest.mark.parametrize(
+    ('name', 'kind'),
+    [
+      ('policy.json', 'fifo'),
+      ('policy.json', 'bytes'),
+      ('policy.npz', 'link'),
+      ('policy.npz', 'nothing'),
+    ],
+  )
   def test_files_that_are_not_its_own(self, run, name, kind, tmp_path):
     path = f'{run}/checkpoints/00000001/{name}'
     if kind == 'bytes':
