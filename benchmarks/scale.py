@@ -48,7 +48,7 @@ from absl import app, flags
 from repertory import launch
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, local_nodes
-from repertory.launch.opening import resuming
+from repertory.launch.opening import opened, plan
 from repertory.launch.topologies import distributed
 
 _ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'The environment.')
@@ -152,8 +152,9 @@ def _session(num_actors: int, learns: bool) -> Iterator[Any]:
       evaluation_episodes=0,
       checkpoint_replay=False,
     )
-    with resuming.open_session(experiment) as session:
-      yield session
+    checked = plan.make_plan(experiment, 'distributed')
+    with opened.open_run(checked) as run:
+      yield run.make_session()
 
 
 class _Nodes:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
   from repertory.launch.experiments.experiment import Experiment
   from repertory.launch.experiments.failures import NodeError
   from repertory.launch.experiments.naming import make_experiment
-  from repertory.launch.running.run import Result, run
+  from repertory.launch.opening.run import Result, run
   from repertory.launch.trained.evaluation import evaluate
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
   from repertory.launch.trained.recording import record
@@ -34,12 +34,12 @@ __getattr__, __dir__ = lazy_imports.modules(
   Experiment='experiments.experiment',
   NodeError='experiments.failures',
   Callback='experiments.callbacks',
-  Result='running.run',
+  Result='opening.run',
   RowLogger='experiments.callbacks',
   TrainedPolicy='trained.policy',
   evaluate='trained.evaluation',
   load_policy='trained.policy',
   make_experiment='experiments.naming',
   record='trained.recording',
-  run='running.run',
+  run='opening.run',
 )

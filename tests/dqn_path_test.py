@@ -6,7 +6,7 @@ import re
 import sys
 
 from repertory import launch
-from repertory.launch.nodes import single_loop
+from repertory.launch.nodes import one_thread
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _STOP = re.compile(r'\| \[([\w/]+\.py)\]\(\.\./([\w/]+\.py)\) \| `([\w.]+)` \|')
@@ -46,28 +46,37 @@ def _trace(monkeypatch, directory):
   learner steps, after the first of the run, that end no episode.
   """
   turns = []
-  iterate = single_loop.SingleLoop._iterate
+  entered = {}
 
-  def iterate_traced(self):
-    entered = {}
+  def note(frame, event, argument):
+    del argument
+    if event == 'call':
+      code = frame.f_code
+      entered.setdefault((code.co_filename, code.co_firstlineno))
 
-    def note(frame, event, argument):
-      del argument
-      if event == 'call':
-        code = frame.f_code
-        entered.setdefault((code.co_filename, code.co_firstlineno))
+  class Traced(one_thread.OneThread):
+    """Traces the turns of the loop, up to evaluations and reports."""
 
-    steps, episodes = self._learner.version, self._actor.total_episodes
-    sys.setprofile(note)
-    try:
-      return iterate(self)
-    finally:
+    def counts(self):
+      (actor,) = [node for node in self._nodes if node.name == 'actor/0']
+      return self._learner.version, actor.total_episodes
+
+    def has_steps_left(self):
+      result = super().has_steps_left()
+      self.before = self.counts()
+      entered.clear()
+      note(sys._getframe(1), 'call', None)  # The run function.
+      sys.setprofile(note)
+      return result
+
+    def evaluate_if_due(self):
       sys.setprofile(None)
-      is_mid = self._actor.total_episodes == episodes
-      if steps and is_mid and self._learner.version > steps:
+      (steps, episodes), now = self.before, self.counts()
+      if steps and now[0] > steps and now[1] == episodes:
         turns.append([(_path_of(file), line) for file, line in entered])
+      super().evaluate_if_due()
 
-  monkeypatch.setattr(single_loop.SingleLoop, '_iterate', iterate_traced)
+  monkeypatch.setattr(one_thread, 'OneThread', Traced)
   experiment = launch.make_experiment(
     'dqn',
     'catch',
@@ -79,6 +88,7 @@ def _trace(monkeypatch, directory):
     config={'min_replay_size': 32},
   )
   launch.run(experiment)
+  sys.setprofile(None)
   assert turns
   return turns
 

@@ -20,13 +20,14 @@ from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
+from repertory.launch.opening import run
 from repertory.launch.results import finding, plots, report, runs
-from repertory.launch.running import run
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading, recording
 from support.agents import trained_agents
+from support.replay import recorded_episodes
 from support.system import architecture_rules, program, rare_cases
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -188,6 +189,14 @@ def _tables(monkeypatch):
   return importlib.import_module('tables')
 
 
+@pytest.fixture(scope='module', name='folder_with_data')
+def _folder_with_data(tmp_path_factory):
+  """A folder with the data set of the pages' commands."""
+  folder = tmp_path_factory.mktemp('data')
+  recorded_episodes.play_randomly(folder / 'runs' / 'data', 'catch', 100)
+  return folder
+
+
 @pytest.fixture(scope='module', name='trained')
 def _trained(tmp_path_factory):
   directory = str(tmp_path_factory.mktemp('run'))
@@ -233,8 +242,9 @@ class TestCommands:
   @pytest.mark.parametrize(
     ('page', 'command'), [(page, c) for page in _PAGES for c in _commands(page)]
   )
-  def test_is_understood(self, page, command):
+  def test_is_understood(self, page, command, folder_with_data, monkeypatch):
     del page  # For the message.
+    monkeypatch.chdir(folder_with_data)
     code, _, complaint = _call(shlex.split(command)[1:])
     assert code == 0, complaint
 
@@ -290,7 +300,8 @@ class TestDocs:
       for kind in kinds.KINDS
     ]
 
-  def test_graphs_are_as_printed(self):
+  def test_graphs_are_as_printed(self, folder_with_data, monkeypatch):
+    monkeypatch.chdir(folder_with_data)
     printouts = re.findall(
       r'The printout of `repertory (graph [^`]*)`.*?^```mermaid\n(.*?)^```$',
       _read('docs/topologies.md'),

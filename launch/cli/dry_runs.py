@@ -95,7 +95,7 @@ def try_all(
       settings = _parse(arguments, values)
       topology, launcher = factory.make_layout(values)
       experiment = factory.make_experiment(values, settings)
-      launch.running.run.check(experiment, topology, launcher)
+      launch.opening.plan.make_plan(experiment, topology, launcher)
     except (*_BAD_INPUT, TimeoutError) as error:
       return index, errors.describe(error, values)
   return None

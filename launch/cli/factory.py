@@ -15,10 +15,9 @@ from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.experiments import callbacks, naming
+from repertory.launch.experiments import callbacks, directories, naming
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher
-from repertory.launch.opening import directories
 from repertory.launch.platform import interrupts
 from repertory.launch.topologies import topology as topology_lib
 

@@ -1,6 +1,6 @@
 """`repertory graph`: prints the graph of nodes and calls."""
 
-from repertory.launch import opening
+from repertory import launch
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.topologies import topology as topology_lib
@@ -18,19 +18,9 @@ def _graph(values, settings, positional) -> int:
   del positional
   topology = factory.make_topology(values)
   experiment = factory.make_experiment(values, settings)
-  topology.check(experiment)
-  spec = opening.smoke_test.check(experiment)
-  experience = opening.preflight.describe_experience(experiment, spec)
-  way, *_ = opening.preflight.find_options(
-    experiment,
-    experience,
-    topology.transports(experiment),
-    topology.smallest_batch(experiment),
-  )
-  parts = experiment, spec, way.experience, {'runs': 0}, 0.0, False
-  graph = topology.call_graph(
-    opening.session.Session(*parts, transport=way.transport)
-  )
+  plan = launch.opening.plan.make_plan(experiment, topology)
+  opened = launch.opening.opened.Opened(plan, plan.options[0])
+  graph = plan.topology.call_graph(opened.make_session())
   lines, indent = ['flowchart LR'], '  '  # Arrows go from caller to callee.
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')

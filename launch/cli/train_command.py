@@ -28,7 +28,7 @@ def _train(values, settings, positional) -> int:
   with terminal.saying('importing TensorFlow'):
     experiment = factory.make_experiment(values, settings)
     with interrupts.exiting_on_interrupt():
-      run_experiment = launch.running.run.run
+      run_experiment = launch.opening.run.run
   result = run_experiment(
     experiment,
     topology=topology,

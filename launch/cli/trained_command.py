@@ -12,8 +12,8 @@ from repertory.components.config.settings import SettingError, text_of
 from repertory.launch.cli import command, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.cli.flags import flag
+from repertory.launch.experiments import directories
 from repertory.launch.nodes import videos
-from repertory.launch.opening import directories
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
 

@@ -26,7 +26,7 @@ from repertory.launch.coordination import (
   statuses,
 )
 from repertory.launch.experiments import callbacks, failures
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 # Maximum environment steps of one grant.
 _MAX_GRANT = 1000

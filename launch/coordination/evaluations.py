@@ -7,7 +7,7 @@ import numpy as np
 
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.experiments import policy_description
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 
 class EvaluationResult(NamedTuple):

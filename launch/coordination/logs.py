@@ -8,7 +8,7 @@ import numpy as np
 
 from repertory.components import loggers, replay
 from repertory.launch.coordination import kinds
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 
 # Rows are aggregated over this period.
 _ROW_PERIOD_SECONDS = 1.0

@@ -15,7 +15,7 @@ import numpy as np
 from repertory.components.runtime import signals
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks, failures
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 # Interval of calls of the stop criterion.
 _ASK_SECONDS = 1.0

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.experiments import failures
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 _SIDES = {
   'insert': 'inserts wait: the rate limiter blocks actors until samples come',

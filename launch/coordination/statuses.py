@@ -9,7 +9,7 @@ import numpy as np
 
 from repertory.components import loggers, replay
 from repertory.launch.coordination import reports
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 # Number of episodes in the mean return.
 _NUM_RETURNS = 100

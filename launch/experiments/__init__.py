@@ -1,1 +1,5 @@
-"""Description of an experiment: what users write."""
+"""Descriptions of runs: experiments, sessions, names, directories, failures."""
+
+from repertory.components.config import lazy_imports
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

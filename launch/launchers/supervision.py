@@ -19,11 +19,10 @@ from repertory.launch.coordination import (
   stall_reports,
 )
 from repertory.launch.experiments import failures
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
-from repertory.launch.opening import resuming
-from repertory.launch.opening import session as session_lib
 from repertory.launch.platform import interrupts, printed, watchdog
 
 _COORDINATOR = kinds.COORDINATOR.name
@@ -98,7 +97,7 @@ def run(
       if interruption.is_set():
         raise
       budget.take()
-      resumed = resuming.resume(session, watch.num_restarts + 1, error.failure)
+      resumed = session.restarted(watch.num_restarts + 1, error.failure)
       if resumed is None:  # There is no checkpoint.
         raise
       session = resumed

@@ -23,6 +23,7 @@ class ActingNode(node.Node):
   Attributes:
     total_steps: Environment steps since its start.
     total_episodes: Finished episodes since its start.
+    is_in_step: Whether it is stepping, or failed in a step.
   """
 
   def __init__(
@@ -56,6 +57,7 @@ class ActingNode(node.Node):
     self._steps = 0
     self.total_steps = 0
     self.total_episodes = 0
+    self.is_in_step = False
     self._episodes: list[tuple[float, ...]] = []
     self._latest_returns: collections.deque[float] = collections.deque(
       maxlen=_NUM_RETURNS
@@ -80,6 +82,7 @@ class ActingNode(node.Node):
   def step(self) -> int:
     """Steps all environments once; returns the environment steps taken."""
     num_steps = 0
+    self.is_in_step = True
     for loop in self._loops:
       steps, episodes = loop.step()
       num_steps += steps
@@ -91,6 +94,7 @@ class ActingNode(node.Node):
         self._episodes += [
           (e.episode_return, e.length, *e.metrics.values()) for e in episodes
         ]
+    self.is_in_step = False
     return num_steps
 
   def run(self) -> None:

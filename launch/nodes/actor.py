@@ -9,8 +9,8 @@ import cloudpickle
 from repertory.components import actors, transports, variables
 from repertory.components.actors import environment_loop
 from repertory.components.replay import local
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import acting, node, policies
-from repertory.launch.opening import session as session_lib
 
 
 class ActorNode(acting.ActingNode):
@@ -155,10 +155,8 @@ class SingleActorSnapshots(transports.ActorSnapshots):
     self._can_be_saved = actor.save() is not None
 
   def take(self) -> transports.ActorState | None:
-    saved = self._actor.save() if self._can_be_saved else None
+    # An actor that failed may be in the middle of a step.
+    can_be_saved = self._can_be_saved and not self._actor.is_in_step
+    saved = self._actor.save() if can_be_saved else None
     self._can_be_saved = saved is not None
     return None if saved is None else transports.ActorState(saved)
-
-  def give_up(self) -> None:
-    """Takes no more snapshots."""
-    self._can_be_saved = False

@@ -15,16 +15,16 @@ import numpy as np
 from repertory.components import gossip, replay, transports, variables
 from repertory.components.runtime import signals
 from repertory.launch.coordination import rates, reports
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
   actor,
   checkpoint_transfer,
   initialization_lock,
   learner,
   node,
+  shares,
 )
 from repertory.launch.nodes import gossip as gossip_node_lib
-from repertory.launch.opening import session as session_lib
-from repertory.launch.opening import shares
 
 
 class GossipLearner(learner.LearnerNode):

@@ -12,9 +12,8 @@ import tree
 from repertory.components import interfaces, replay, transports, variables
 from repertory.components.runtime import compilation
 from repertory.launch.coordination import rates, reports
-from repertory.launch.nodes import learning, node
-from repertory.launch.opening import offline
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import learning, node, offline
 
 # Period of reports with figures; other heartbeats have none.
 _REPORT_PERIOD_SECONDS = 1.0

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from repertory.components.checkpoints import checkpointing
+from repertory.launch.experiments import directories
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import checkpoints
-from repertory.launch.opening import directories
-from repertory.launch.opening import session as session_lib
 
 _CHUNK_BYTES = 4 << 20
 _JOIN_SECONDS = 5.0

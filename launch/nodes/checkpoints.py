@@ -14,7 +14,7 @@ from repertory.components import replay, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals, versions
 from repertory.launch.experiments import policy_description
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 # Polling period of the replay snapshot.
 _POLL_SECONDS = 0.002

@@ -6,8 +6,8 @@ from typing import Any
 from repertory.components.runtime import callers
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node
-from repertory.launch.opening import session as session_lib
 
 # Called by the node itself only.
 _NOT_SERVED = ('close',)

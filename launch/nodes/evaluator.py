@@ -11,9 +11,9 @@ from repertory.components import actors, learners, variables
 from repertory.components.actors import environment_loop, episode_metrics
 from repertory.environments.wrappers import previous_action
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import environment_batches
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node, policies
-from repertory.launch.opening import environment_batches
-from repertory.launch.opening import session as session_lib
 
 
 class EvaluationSetup(NamedTuple):

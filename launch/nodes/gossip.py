@@ -15,6 +15,7 @@ import numpy as np
 from repertory.components import replay
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
   checkpoint_transfer,
   checkpoints,
@@ -24,7 +25,6 @@ from repertory.launch.nodes import (
   node,
   variable_cache,
 )
-from repertory.launch.opening import session as session_lib
 
 # Period of parameter reports and log rows of each learner, and of distances.
 PERIOD_SECONDS = 1.0

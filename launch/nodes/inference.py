@@ -16,8 +16,8 @@ from repertory.components.inference import (
   state_store,
 )
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node, policies
-from repertory.launch.opening import session as session_lib
 
 _REPORT_PERIOD_SECONDS = 1.0
 

@@ -8,9 +8,8 @@ from repertory.components import replay, transports
 from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import learning, node
-from repertory.launch.opening import offline
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import learning, node, offline
 
 # Timeout of a stopped learner for the last reports of actors.
 _LAST_REPORT_SECONDS = 1.5

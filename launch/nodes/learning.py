@@ -19,13 +19,13 @@ from repertory.components import (
 )
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import kinds, logs, reports, statuses
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
   checkpoints,
   initialization_lock,
   node,
   variable_cache,
 )
-from repertory.launch.opening import session as session_lib
 
 
 class LearningNode(node.Node, core.VariableSource):

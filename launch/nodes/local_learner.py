@@ -10,11 +10,11 @@ from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.coordination import kinds, starts
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import learner as learner_lib
 from repertory.launch.nodes import node
 from repertory.launch.nodes import rounds as rounds_lib
-from repertory.launch.opening import session as session_lib
 
 # Timeout of the current round when a deterministic run stops.
 _FINISH_SECONDS = 5.0

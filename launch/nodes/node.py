@@ -14,7 +14,7 @@ class Node(abc.ABC):
 
   `launchers.node_runner` makes a node in a thread or process, registers it with
   the coordinator, runs it, sends heartbeats from another thread, and closes it.
-  In `single`, one thread runs all nodes round-robin, see `nodes.run_loop`.
+  In `single`, one thread runs all nodes round-robin, see `nodes.one_thread`.
 
   Attributes:
     name: Name of the node, '<kind>' or '<kind>/<index>'.

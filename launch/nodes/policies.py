@@ -4,8 +4,8 @@ from typing import Any
 
 from repertory.agents.interface import builder
 from repertory.components import interfaces
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node
-from repertory.launch.opening import session as session_lib
 
 # Maximum size of an evaluation batch.
 _BATCH_SIZE = 10

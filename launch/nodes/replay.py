@@ -2,8 +2,8 @@
 
 from repertory.components import replay
 from repertory.launch.coordination import kinds, reports, starts
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node
-from repertory.launch.opening import session as session_lib
 
 
 class ReplayNode(node.Node):

@@ -11,8 +11,8 @@ from repertory.components.inference import client as client_lib
 from repertory.components.inference import thin_actor
 from repertory.components.runtime import signals
 from repertory.launch.coordination import starts
+from repertory.launch.experiments import environment_batches
 from repertory.launch.nodes import acting, node
-from repertory.launch.opening import environment_batches
 
 # Delay before it looks for a new server.
 _RECONNECT_SECONDS = 0.25
@@ -106,7 +106,7 @@ class ThinActorNode(acting.ActingNode):
     """Makes and connects the environments of one lane."""
     settings = self._settings
     part = slice(connection, None, settings.num_connections)
-    environments = settings.environments.make(
+    environments = settings.environments.make_environments(
       environment_batches.renew(
         settings.seeds, self._caller.generation, self._num_servers
       )[part]

@@ -1,4 +1,4 @@
-"""Checks, directories, resuming and storage of runs."""
+"""`launch.run`: plans, opens and runs experiments."""
 
 from repertory.components.config import lazy_imports
 

@@ -15,9 +15,9 @@ from repertory.components import checkpoints, loggers
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.runtime import signals
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.platform import interrupts, watchdog
 
 # Name of the node in `logs/nodes.jsonl`.
@@ -31,37 +31,27 @@ Check = Callable[[checkpointing.Checkpoint], None]
 
 @contextlib.contextmanager
 def holding(
-  stored: checkpoints.Storage | None,
+  stored: checkpoints.Storage,
   experiment: experiment_lib.Experiment,
   fresh: bool,
   check: Check,
   report: Callable[[str], None],
 ) -> Iterator[str]:
-  """Locks a directory and its storage, if any, and yields what was done.
+  """Locks a run's storage, and yields what was done.
 
-  Newer checkpoints of the storage are fetched; with `fresh`, the contents of
-  both are moved aside. `check` raises for a checkpoint of another experiment.
+  Its newer checkpoints are fetched; with `fresh`, its contents are moved aside.
+  `check` raises for a checkpoint of another experiment.
   """
-  directory, done = experiment.directory, ''
-  directories.check_writable(directory)
-  if not fresh:
-    for name in directories.FOLDERS:
-      directories.check_folder(directory, name)
-    directories.check_entries(directory)
+  done = ''
+  fetch = _Fetch(stored, experiment, check, report)
   with contextlib.ExitStack() as held:
-    held.enter_context(directories.hold(directory))
-    if stored is not None:
-      fetch = _Fetch(stored, experiment, check, report)
-      with fetch.watched():
-        held.enter_context(stored.lock.hold(report))
-        stored.remove_unfinished()
-        if not fresh:
-          done = fetch.run()
-        elif aside := stored.move_aside():
-          done = f'old checkpoints were moved to {aside}'
-    if fresh and os.listdir(directory) != [directories.LOCK]:
-      directories.set_aside(directory)
-      held.enter_context(directories.hold(directory))
+    with fetch.watched():
+      held.enter_context(stored.lock.hold(report))
+      stored.remove_unfinished()
+      if not fresh:
+        done = fetch.run()
+      elif aside := stored.move_aside():
+        done = f'old checkpoints were moved to {aside}'
     yield done
 
 

@@ -15,8 +15,7 @@ from absl import logging
 
 from repertory import __version__
 from repertory.components import loggers
-from repertory.launch.experiments import failures
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories, failures
 
 FILE = 'runs.jsonl'
 BEGUN, ENDED = 'begun', 'ended'  # Key of the line's time.

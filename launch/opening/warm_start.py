@@ -1,6 +1,5 @@
 """Warm starts: new runs that begin with the networks of another run."""
 
-import dataclasses
 import os
 import shutil
 from collections.abc import Mapping
@@ -11,9 +10,8 @@ import numpy as np
 from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config.settings import SettingError
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
-from repertory.launch.opening import session as session_lib
 
 KEY = 'initial_from'  # In the state of checkpoints and in logs.
 
@@ -70,24 +68,26 @@ def check_resumed(
   )
 
 
-def place(
-  session: session_lib.Session, initial: Initial | None
-) -> session_lib.Session:
-  """Saves the initial networks of a new run in its own directory."""
-  if session.is_resumed:
-    return session
-  folder = session.initial_directory
+def save(directory: str, initial: Initial | None) -> str:
+  """Saves the initial networks of a new run in its directory; describes them.
+
+  Returns '' if they are random.
+  """
+  folder = os.path.join(directory, directories.INITIAL)
   shutil.rmtree(folder, ignore_errors=True)
   if initial is None:
-    return session
-  arrays, origin = initial
+    return ''
+  origin = initial[1]
   try:
-    checkpointing.Checkpointer(folder, 1).save(arrays, origin)
+    checkpointing.Checkpointer(folder, 1).save(*initial)
   except OSError as error:
     raise SettingError(
       'directory', f'must have room for {folder}: {error}.'
     ) from error
-  return dataclasses.replace(session, initial=origin)
+  return (
+    f'begins with the networks of {origin["directory"]} after update '
+    f'{origin["learner_steps"]}'
+  )
 
 
 def _load(directory: str) -> checkpointing.Checkpoint:

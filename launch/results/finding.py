@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from repertory.components.config.settings import SettingError
-from repertory.launch.opening import directories, run_metadata
+from repertory.launch.experiments import directories
+from repertory.launch.opening import run_metadata
 from repertory.launch.results import logs
 from repertory.launch.results import runs as runs_lib
 

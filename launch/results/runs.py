@@ -12,7 +12,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from repertory.agents.reward_models import reward_model_config
-from repertory.launch.opening import directories, run_metadata
+from repertory.launch.experiments import directories
+from repertory.launch.opening import run_metadata
 from repertory.launch.results import logs as logs_lib
 
 RUNNING = 'running'

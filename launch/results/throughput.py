@@ -7,7 +7,8 @@ import os
 import numpy as np
 
 from repertory.components.config import regular_files
-from repertory.launch.opening import directories, run_metadata
+from repertory.launch.experiments import directories
+from repertory.launch.opening import run_metadata
 from repertory.launch.results import runs as runs_lib
 from repertory.launch.results import wording
 

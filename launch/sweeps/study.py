@@ -16,7 +16,7 @@ from optuna.storages import journal
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from repertory.launch.sweeps import grid, plans
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import values as values_lib

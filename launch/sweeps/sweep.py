@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from repertory.components.config.settings import SettingError
 from repertory.components.loggers import figures
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from repertory.launch.results import logs as logs_lib
 from repertory.launch.sweeps import grid, plans, pool
 from repertory.launch.sweeps import manifest as manifest_lib

@@ -5,7 +5,8 @@ import dataclasses
 from repertory import components
 from repertory.components.config import settings
 from repertory.components.runtime import devices
-from repertory.launch import nodes, opening
+from repertory.launch import nodes
+from repertory.launch.coordination import kinds
 from repertory.launch.topologies import learner_devices, topology
 
 
@@ -42,18 +43,32 @@ class Anakin(topology.Topology):
     learner_devices.check_dividing(self.learner_devices, experiment)
     # Here, since virtual CPU devices must be set up before TensorFlow is used.
     devices.prepare('learner_devices', self.learner_devices)
-    opening.compiled.check(experiment)
+    nodes.compiled.check(experiment)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    opening.compiled.check_experience(experiment, experience)
+    nodes.compiled.check_experience(experiment, experience)
 
-  def run(self, session, stage):
-    with learner_devices.on_devices(self.learner_devices):
-      return nodes.anakin_loop.AnakinLoop(
-        session, stage.title, stage.interruption, stage.show
-      ).run()
+  def run(self, session, launcher, interruption, show):
+    """Calls the compiled loop, with evaluations in between."""
+    with (
+      learner_devices.on_devices(self.learner_devices),
+      nodes.one_thread.supervised(session, interruption, show) as thread,
+    ):
+      learner = thread.make(
+        kinds.LEARNER.name,
+        lambda context: nodes.anakin.AnakinNode(context, session),
+      )
+      evaluator = thread.make_evaluator(learner)
+      with thread.working(learner, evaluator):
+        while thread.has_steps_left():
+          next_stop = min(thread.max_steps, evaluator.next_at)
+          with thread.named(learner):
+            thread.steps += learner.advance(next_stop - thread.steps)
+          thread.evaluate_if_due()
+          thread.report_if_due()
+    return thread.status
 
   def call_graph(self, session):
     del session
-    return topology.one_thread(nodes.run_loop.CALLS)
+    return topology.one_thread(topology.LEARNER_AND_EVALUATOR)

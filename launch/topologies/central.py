@@ -15,7 +15,7 @@ from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.components.inference import client
 from repertory.components.runtime import devices
-from repertory.launch import nodes, opening
+from repertory.launch import experiments, nodes
 from repertory.launch.coordination import kinds, starts
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
@@ -26,7 +26,7 @@ from repertory.launch.topologies import (
 )
 
 if TYPE_CHECKING:
-  from repertory.launch.opening import session as session_lib
+  from repertory.launch.experiments import session as session_lib
 
 
 @topology.register
@@ -172,7 +172,7 @@ class Central(topology.BellmanUpdaterTopology):
           server=servers[index % len(servers)].name,
           environment_ids=list(ids),
           seeds=session.environment_seeds(ids),
-          environments=opening.environment_batches.settings_of(experiment),
+          environments=experiments.environment_batches.settings_of(experiment),
           spec=session.spec,
           timeout_seconds=experiment.timeout_seconds,
           num_connections=self.num_connections,

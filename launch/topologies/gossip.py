@@ -6,7 +6,7 @@ import math
 from repertory import components
 from repertory.components.config import choices, settings
 from repertory.components.config.settings import SettingError
-from repertory.launch import launchers, nodes, opening
+from repertory.launch import launchers, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.topologies import parts, topology
 
@@ -89,11 +89,11 @@ class Gossip(topology.Topology):
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    share = opening.shares.make_experiment(
+    share = nodes.shares.make_experiment(
       experiment, self.num_learners - 1, self.num_learners
     )
     try:
-      opening.shares.describe_experience(share, spec)
+      nodes.shares.describe_experience(share, spec)
     except SettingError as error:
       problem = (
         f'{error.problem} This is for the share of one of {self.num_learners} '
@@ -115,7 +115,7 @@ class Gossip(topology.Topology):
     planned.plan(
       kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session
     )
-    sessions = opening.shares.make_sessions(session, self.num_learners)
+    sessions = nodes.shares.make_sessions(session, self.num_learners)
     for index, (name, own) in enumerate(zip(self.learners, sessions)):
       planned.plan(
         name,

@@ -4,7 +4,8 @@ import dataclasses
 
 from repertory import components
 from repertory.components.config import settings
-from repertory.launch import nodes, opening
+from repertory.launch import nodes
+from repertory.launch.coordination import kinds
 from repertory.launch.topologies import topology
 
 
@@ -47,19 +48,33 @@ class Offline(topology.Topology):
     return [components.transports.OFFLINE]
 
   def check(self, experiment):
-    opening.offline_checks.check(experiment, self.data)
+    nodes.offline_checks.check_settings(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    opening.offline_checks.check_experience(
+    nodes.offline_checks.check_experience(
       experiment, experience, spec, self.data
     )
 
-  def run(self, session, stage):
-    return nodes.offline_loop.OfflineLoop(
-      session, stage.title, stage.interruption, stage.show, self.data
-    ).run()
+  def run(self, session, launcher, interruption, show):
+    """Learns from the data step by step, with evaluations in between."""
+    with nodes.one_thread.supervised(session, interruption, show) as thread:
+      learner = thread.make(
+        kinds.LEARNER.name,
+        lambda context: nodes.offline_learner.OfflineLearnerNode(
+          context, session, self.data
+        ),
+      )
+      evaluator = thread.make_evaluator(learner)
+      with thread.working(learner, evaluator):
+        while thread.has_steps_left():
+          with thread.named(learner):
+            learner.step()
+            thread.steps += 1
+          thread.evaluate_if_due()
+          thread.report_if_due()
+    return thread.status
 
   def call_graph(self, session):
     del session
-    return topology.one_thread(nodes.run_loop.CALLS)
+    return topology.one_thread(topology.LEARNER_AND_EVALUATOR)

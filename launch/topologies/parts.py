@@ -12,8 +12,8 @@ from repertory.launch.platform import watchdog
 
 if TYPE_CHECKING:
   from repertory.components import transports, variables
+  from repertory.launch.experiments import session as session_lib
   from repertory.launch.nodes import bellman_updater, evaluator, learner
-  from repertory.launch.opening import session as session_lib
 
 
 def make_program(

@@ -1,10 +1,12 @@
 """Single-threaded replay, actor, learner and evaluator."""
 
 import dataclasses
+import sys
 
 from repertory import components
 from repertory.components.config import settings
 from repertory.launch import nodes
+from repertory.launch.coordination import kinds
 from repertory.launch.topologies import topology
 
 
@@ -51,13 +53,119 @@ class Single(topology.Topology):
       return [local]
     return server if self.replay_server else [local, *server]
 
-  def run(self, session, stage):
-    with components.runtime.compilation.eagerly(session.experiment.eager):
-      return nodes.single_loop.SingleLoop(
-        session, stage.title, stage.interruption, stage.show
-      ).run()
+  def run(self, session, launcher, interruption, show):
+    """Alternates acting and learning, in the same order in every run.
+
+    After each step of the environment batch the learner takes all batches that
+    are due. With a Bellman updater, that one takes them, and after each batch
+    of targets the learner takes the target batches that are due.
+    """
+    with (
+      components.runtime.compilation.eagerly(session.experiment.eager),
+      nodes.one_thread.supervised(session, interruption, show) as thread,
+    ):
+      # Replay table, learner, actor and evaluator.
+      transport = _make_transport(thread, session, interruption)
+      learner = thread.make(
+        kinds.LEARNER.name,
+        lambda context: nodes.learner.LearnerNode(
+          context, session, transport.learned
+        ),
+      )
+      updater = _make_bellman_updater(thread, session, transport, learner)
+      actor = _make_actor(thread, session, transport, learner)
+      evaluator = thread.make_evaluator(learner)
+
+      # Acting and learning alternate; neither blocks on the rate limiter.
+      sources = [actor] if updater is None else [actor, updater]
+      with thread.working(learner, evaluator, sources):
+        while thread.has_steps_left():
+          with thread.named(actor):
+            thread.steps += actor.step()
+          if updater is None:
+            with thread.named(learner):
+              learner.catch_up(actor.num_items, actor.flush)
+          else:
+            _compute_targets_and_learn(thread, actor, updater, learner)
+          thread.evaluate_if_due()
+          thread.report_if_due()
+    return thread.status
 
   def call_graph(self, session):
-    return topology.one_thread(
-      nodes.single_loop.calls(session.transport, session.experience)
+    users = [kinds.ACTOR.name, kinds.LEARNER.name]
+    if session.experience.with_targets is not None:
+      users.insert(1, kinds.BELLMAN_UPDATER.name)
+    calls = [
+      (name, kinds.COORDINATOR.name) for name in (*users, kinds.EVALUATOR.name)
+    ]
+    if session.transport == components.transports.ReverbTransport.kind:
+      calls += [(name, kinds.REPLAY.name) for name in users]
+    return topology.one_thread(calls)
+
+
+def _make_transport(thread, session, interruption):
+  """Makes the transport over a table of this process, or a replay server."""
+  if session.transport == components.transports.InProcessTransport.kind:
+    return session.make_in_process_transport(interruption)
+  server = thread.make(
+    kinds.REPLAY.name, lambda context: nodes.replay.ReplayNode(context, session)
+  )
+  return session.make_transport(
+    components.replay.Connection(
+      server.address, session.experiment.timeout_seconds, interruption
     )
+  )
+
+
+def _make_bellman_updater(thread, session, transport, learner):
+  """Makes the Bellman updater of an agent that has one, else returns None."""
+  if session.experience.with_targets is None:
+    return None
+  return thread.make(
+    kinds.BELLMAN_UPDATER.numbered(0),
+    lambda context: nodes.bellman_updater.make_beside(
+      context,
+      session,
+      learner,
+      learner.exports,
+      transport,
+      max_pending_items=sys.maxsize,
+    ),
+  )
+
+
+def _compute_targets_and_learn(thread, actor, updater, learner):
+  """Lets the updater catch up with the actor, and the learner with it."""
+
+  def learn():
+    with thread.named(learner):
+      learner.catch_up(updater.num_items, updater.flush)
+
+  with thread.named(updater):
+    updater.catch_up(actor.num_items, actor.flush, learn)
+
+
+def _make_actor(thread, session, transport, learner):
+  """Makes the actor of all environments; restores that of an exact resume."""
+  experiment = session.experiment
+  actor = thread.make(
+    kinds.ACTOR.numbered(0),
+    lambda context: nodes.actor.ActorNode(
+      context,
+      session,
+      range(experiment.num_environments),
+      network=learner.network,
+      variable_client=components.variables.SharedVariableClient(learner),
+      transport=transport,
+      # The learner flushes all items before it samples.
+      max_pending_items=sys.maxsize,
+    ),
+  )
+  if experiment.deterministic:
+    states = transport.actors
+    with thread.named(actor):
+      if states.restored:
+        actor.restore(states.restored)
+      if experiment.checkpoint_replay:
+        states.source = nodes.actor.SingleActorSnapshots(actor)
+  return actor

@@ -17,6 +17,7 @@ from repertory import components
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
+from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import registries
 from repertory.launch.launchers import launcher as launcher_lib
@@ -26,7 +27,7 @@ from repertory.launch.platform import interrupts
 if TYPE_CHECKING:
   from repertory.components import loggers, specs
   from repertory.components.transports import experience as experience_lib
-  from repertory.launch.opening import session as session_lib
+  from repertory.launch.experiments import session as session_lib
 
 
 class Graph(NamedTuple):
@@ -51,21 +52,11 @@ def one_thread(calls: Sequence[tuple[str, str]]) -> Graph:
   return Graph(list(names), calls, frame='one thread')
 
 
-@dataclasses.dataclass(frozen=True)
-class Stage:
-  """A run's display, interruption and launcher.
-
-  Attributes:
-    title: Title of the run, as displayed.
-    interruption: Stop signal that ends the run early, with a checkpoint.
-    show: Function that displays the status.
-    launcher: Launcher of the nodes, if the topology has several.
-  """
-
-  title: str
-  interruption: interrupts.Interruption
-  show: 'Callable[[loggers.Status], None]'
-  launcher: launcher_lib.Launcher
+# Pairs (caller, callee) of a run with learner and evaluator alone.
+LEARNER_AND_EVALUATOR = (
+  (kinds.LEARNER.name, kinds.COORDINATOR.name),
+  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -156,7 +147,7 @@ class Topology(abc.ABC):
   def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
-    `opening.preflight.find_options` chooses one. A resumed run keeps the
+    `experiments.preflight.find_options` chooses one. A resumed run keeps the
     transport that wrote its tables, if supported; else its tables begin empty.
     """
     del experiment
@@ -184,9 +175,19 @@ class Topology(abc.ABC):
     raise NotImplementedError(f'{type(self).__name__} has no node graph.')
 
   def run(
-    self, session: 'session_lib.Session', stage: Stage
+    self,
+    session: 'session_lib.Session',
+    launcher: launcher_lib.Launcher,
+    interruption: interrupts.Interruption,
+    show: 'Callable[[loggers.Status], None]',
   ) -> 'loggers.Status':
     """Runs to the end, or until interrupted.
+
+    Args:
+      session: The opened run.
+      launcher: Launcher of the nodes, if there are several.
+      interruption: Stop signal that ends the run early, with a checkpoint.
+      show: Function that displays the status.
 
     Returns:
       The status at the end.
@@ -195,12 +196,12 @@ class Topology(abc.ABC):
       failures.NodeError: If a node failed; all others have been ended.
     """
     return launchers.supervision.run(
-      lambda session: self.program(session, stage.title),
+      lambda session: self.program(session, session.title),
       session,
-      stage.title,
-      stage.interruption,
-      stage.show,
-      stage.launcher,
+      session.title,
+      interruption,
+      show,
+      launcher,
     )
 
   def call_graph(self, session: 'session_lib.Session') -> Graph:

@@ -2,11 +2,8 @@
 
 import dataclasses
 import os
-import traceback
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import tree
 
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import learners, specs, transports
@@ -15,14 +12,13 @@ from repertory.components.config import settings
 from repertory.environments.registry import registry
 from repertory.environments.rendering import rendering
 from repertory.environments.wrappers import previous_action
-from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.experiments import policy_description
-from repertory.launch.opening import (
+from repertory.launch.experiments import (
   directories,
   environment_batches,
-  resuming,
+  policy_description,
 )
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.platform import watchdog
 
 # Maximum batch size of environments.
@@ -99,16 +95,13 @@ class Trained:
       factory = rendering.enable(environments.factory)
       environments = dataclasses.replace(environments, factory=factory)
     batch = self._make(environments, seeds)
-    found = specs.make_environment_spec(batch)
-    for what in ('observations', 'actions'):
-      expected, got = getattr(self.original_spec, what), getattr(found, what)
-      if _shapes_of(expected) != _shapes_of(got):
-        batch.close()
-        raise settings.SettingError(
-          'environment',
-          f'must have the {what} that the policy was trained on, {expected}; '
-          f'got {got}.',
-        )
+    try:
+      found = specs.make_environment_spec(batch)
+      setting = 'environment_factory'
+      environment_batches.compare(setting, self.original_spec, found)
+    except ValueError:
+      batch.close()
+      raise
     return batch
 
   @property
@@ -128,17 +121,10 @@ class Trained:
     seeds: Sequence[int],
   ) -> environment_batches.EnvironmentBatch:
     """Makes a batch, whose code may raise anything, or hang."""
-    limit = f"environment '{self.environment}' to be made"
-    try:
-      with watchdog.limited(watchdog.START_SECONDS, limit):
-        return environments.make(seeds)
-    except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
-      raise  # Their messages say what to do.
-    except BaseException as error:  # Including SystemExit and StopIteration.
-      raise ValueError(
-        f"Environment '{self.environment}' cannot be made:\n"
-        + ''.join(traceback.format_exception(error))
-      ) from error
+    name = f"environment '{self.environment}'"
+    limit = watchdog.limited(watchdog.START_SECONDS, f'{name} to be made')
+    with limit, environment_batches.making(name):
+      return environments.make_environments(seeds)
 
 
 def read(
@@ -184,17 +170,9 @@ def read(
       builder = policy_description.make_builder(identity, directory)
     else:
       named = dataclasses.replace(saved, state={'experiment': identity})
-      resuming.check_identity(named, experiment.identity())
+      session_lib.check_identity(named, experiment.identity())
       builder = experiment.builder
   except checkpointing.CheckpointError as error:
     # Without the remedy of starting afresh.
     raise checkpointing.CheckpointError(error.problem) from error
   return Trained(directory, saved, identity, builder, experiment)
-
-
-def _shapes_of(nested_spec: Any) -> list[Any]:
-  """Returns path, shape and dtype of each leaf."""
-  return [
-    (path, spec.shape, spec.dtype)
-    for path, spec in tree.flatten_with_path(nested_spec)
-  ]

@@ -17,8 +17,8 @@ from repertory.components.runtime import compilation, nests, numpy_functions
 from repertory.environments.batches import batch_columns, layout
 from repertory.environments.values import casting
 from repertory.environments.wrappers import previous_action
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
 from repertory.launch.trained import loading
 
 _FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)

@@ -12,8 +12,8 @@ from repertory.components import offline
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
 from repertory.environments.batches import recorded
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
 from repertory.launch.trained import policy as policy_lib

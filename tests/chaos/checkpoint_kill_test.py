@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from support.system import program
 
 pytestmark = pytest.mark.chaos
@@ -112,7 +112,7 @@ def test_a_writer_killed_at_random_moments(tmp_path):
 
 def _newest(directory):
   """Reads the newest checkpoint with all checks; returns its counts."""
-  checkpoint = resuming.load_checkpoint(str(directory))
+  checkpoint = directories.load_checkpoint(str(directory))
   if checkpoint is None:
     return {'steps': 0, 'learner_steps': 0, 'runs': 0}
   counts = checkpoint.state['counts']
@@ -162,5 +162,5 @@ def _wait_for_checkpoint(running, directory, number):
 
 
 def _number(directory):
-  checkpoint = resuming.load_checkpoint(str(directory))
+  checkpoint = directories.load_checkpoint(str(directory))
   return int(os.path.basename(checkpoint.path)) if checkpoint else 0

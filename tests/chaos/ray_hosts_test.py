@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from support.system import cluster_hosts, namespaces
 
 pytestmark = [
@@ -190,7 +190,9 @@ def test_loss_of_the_head_ends_the_run_which_resumes_later(run):
   assert result['code'] == 1, result['output']
   assert 'The head of the Ray cluster has not replied' in result['output']
   assert result['seconds'] < 60
-  saved = resuming.load_checkpoint(str(run.directory)).state['counts']['steps']
+  saved = directories.load_checkpoint(str(run.directory)).state['counts'][
+    'steps'
+  ]
   assert saved >= 3000
   result = run.play(steps=saved + 2000)
   assert result['code'] == 0, result['output']
@@ -200,7 +202,9 @@ def test_loss_of_the_head_ends_the_run_which_resumes_later(run):
 def test_nothing_is_left_of_a_driver_that_is_killed(run):
   result = run.play(['wait_for_steps', 4000], ['kill_driver'], steps=100_000)
   assert result['code'] == -9
-  saved = resuming.load_checkpoint(str(run.directory)).state['counts']['steps']
+  saved = directories.load_checkpoint(str(run.directory)).state['counts'][
+    'steps'
+  ]
   result = run.play(steps=saved + 2000)
   assert result['code'] == 0, result['output']
   assert 'resumed from checkpoint' in result['output']

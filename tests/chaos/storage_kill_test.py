@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from support.launch import log_files, storage_fixture
 from support.system import program
 
@@ -67,7 +67,7 @@ def test_hosts_that_die_one_after_the_other(tmp_path):
   max_steps = progress[1] + 500
   ended = start('last', max_steps).wait(300)
   assert ended.code == 0, ended.output
-  counts = resuming.load_checkpoint(str(tmp_path / 'last')).state['counts']
+  counts = directories.load_checkpoint(str(tmp_path / 'last')).state['counts']
   assert counts['steps'] >= max_steps
   assert counts['runs'] == _NUM_KILLS + 1
   (row,) = [

@@ -9,7 +9,7 @@ from repertory.agents.interface import conformance
 from repertory.components import specs, types
 from repertory.environments.registry import registry
 from repertory.examples import auxiliary_head as example
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from support.launch import log_files
 
 _SPEC = specs.EnvironmentSpec(
@@ -83,7 +83,7 @@ def test_head_learns_and_is_saved(tmp_path):
   ]
   # Two of the 30 numbers are 1; the head initially predicts none.
   assert errors[-1] < 0.8 * errors[0]
-  arrays = resuming.load_checkpoint(str(tmp_path)).arrays
+  arrays = directories.load_checkpoint(str(tmp_path)).arrays
   (head,) = (
     array for name, array in arrays.items()
     if name.startswith('policy/') and 'prediction_head/b' in name

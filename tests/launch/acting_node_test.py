@@ -5,8 +5,7 @@ import pytest
 from repertory import launch
 from repertory.launch.coordination import coordinator
 from repertory.launch.nodes import acting, policies
-from repertory.launch.opening import resuming
-from support.launch import lone_nodes
+from support.launch import lone_nodes, sessions
 
 
 class _Node(acting.ActingNode):
@@ -36,7 +35,7 @@ def _session(tmp_path):
     'dqn', 'catch', max_steps=400, directory=str(tmp_path / 'run'),
     environments_per_actor=8,
   )  # fmt: skip
-  with resuming.open_session(experiment) as session:
+  with sessions.open_session(experiment) as session:
     yield session
 
 

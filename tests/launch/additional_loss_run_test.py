@@ -9,7 +9,7 @@ from repertory.agents import dqn, impala, ppo, sac
 from repertory.components import losses
 from repertory.components.runtime import data_parallel
 from repertory.environments.registry import registry
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from repertory.launch.topologies import offline
 from support.launch import log_files
 from support.replay import recorded_episodes
@@ -102,7 +102,7 @@ def test_is_minimized_and_logged(case, tmp_path):
   assert status.learner_steps > 10
   rows = log_files.rows(tmp_path / 'run', 'learner')
   assert all(np.isfinite(row['additional_loss']) for row in rows)
-  arrays = resuming.load_checkpoint(str(tmp_path / 'run')).arrays
+  arrays = directories.load_checkpoint(str(tmp_path / 'run')).arrays
   shares = [array for path, array in arrays.items() if 'share:0' in path]
   assert shares  # The target network's is one, too.
   assert all(0 < share < 1 for share in shares[:1])

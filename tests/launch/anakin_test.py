@@ -13,7 +13,7 @@ from repertory.agents import dqn, impala
 from repertory.environments import tensor
 from repertory.environments.registry import registry
 from repertory.environments.tensor import catch
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from support.launch import log_files
 from support.system import rare_cases
 
@@ -46,12 +46,12 @@ def _run(directory, topology, *arguments, **settings):
   """Runs an experiment; returns its result and the saved arrays."""
   experiment = _experiment(directory, *arguments, **settings)
   result = launch.run(experiment, topology, display=False)
-  return result, resuming.load_checkpoint(str(directory)).arrays
+  return result, directories.load_checkpoint(str(directory)).arrays
 
 
 def _acting_arrays(directory):
   """Returns environments, policy state and experience of the checkpoint."""
-  path = resuming.load_checkpoint(str(directory)).path
+  path = directories.load_checkpoint(str(directory)).path
   (file,) = glob.glob(os.path.join(path, '**', 'program.npz'), recursive=True)
   with np.load(file) as arrays:
     return dict(arrays)
@@ -229,4 +229,4 @@ def test_update_that_diverges_is_reported_with_its_batch(tmp_path):
   with np.load(path, allow_pickle=False) as arrays:
     expected = [[0, _LARGEST, 0]] * _NUM_ENVIRONMENTS
     np.testing.assert_array_equal(arrays['data/reward'], expected)
-  assert resuming.load_checkpoint(str(tmp_path)) is None
+  assert directories.load_checkpoint(str(tmp_path)) is None

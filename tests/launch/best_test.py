@@ -15,10 +15,10 @@ from repertory.agents import dqn
 from repertory.components import replay, variables
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator
+from repertory.launch.experiments import directories
 from repertory.launch.nodes import inference
-from repertory.launch.opening import resuming
 from repertory.launch.topologies import central
-from support.launch import log_files, lone_nodes
+from support.launch import log_files, lone_nodes, sessions
 from support.system import rare_cases
 
 _LENGTH = 12
@@ -116,7 +116,7 @@ def _make_coordinator(tmp_path):
 
   def make(is_resumed=False, **settings):
     experiment = _make_experiment(tmp_path, **settings)
-    with resuming.open_session(experiment) as session:
+    with sessions.open_session(experiment) as session:
       session = dataclasses.replace(session, is_resumed=is_resumed)
       made.append(coordinator.Coordinator(session, 'title'))
     return made[-1]
@@ -131,7 +131,7 @@ def _policy(version):
 
 
 def _kept(tmp_path):
-  return resuming.load_checkpoint(str(tmp_path / 'run'), best=True)
+  return directories.load_checkpoint(str(tmp_path / 'run'), best=True)
 
 
 def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):
@@ -185,7 +185,7 @@ def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
 
 
 def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):
-  with resuming.open_session(_make_experiment(tmp_path)) as session:
+  with sessions.open_session(_make_experiment(tmp_path)) as session:
     counts = coordinator.Coordinator(session, 'title')
     publishers = []
 

@@ -15,12 +15,13 @@ from repertory.components import core, replay, variables
 from repertory.components.runtime import signals
 from repertory.environments.registry import registry
 from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.experiments import environment_batches
 from repertory.launch.nodes import actor as actor_lib
 from repertory.launch.nodes import inference
 from repertory.launch.nodes import thin_actor as thin
-from repertory.launch.opening import environment_batches, resuming
+from repertory.launch.topologies import central
 from support.environments import follow
-from support.launch import lone_nodes
+from support.launch import lone_nodes, sessions
 from support.replay import replay_fixture
 from support.system import rare_cases
 
@@ -92,9 +93,8 @@ def _open(tmp_path, name, environment_factory, builder, num_connections=1):
     environments_per_actor=_PER_ACTOR,
     timeout_seconds=20,
   )
-  with resuming.open_session(
-    experiment, smallest_batch=_PER_ACTOR // num_connections
-  ) as session:
+  topology = central.Central(double_buffering=num_connections == 2)
+  with sessions.open_session(experiment, topology) as session:
     coordinator = coordinator_lib.Coordinator(session, '')
     stop = signals.StopSignal()
     with (

@@ -16,12 +16,12 @@ from repertory import launch
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator as coordinator_lib
+from repertory.launch.experiments import directories
 from repertory.launch.nodes import checkpoints
 from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
-from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts
-from support.launch import lone_nodes
+from support.launch import lone_nodes, sessions
 from support.system import real_disk_errors
 
 _NEVER = 1e6
@@ -35,7 +35,7 @@ class Run:
   def __init__(self, directory, stack, **settings):
     settings = {'checkpoint_period_seconds': _NEVER, **settings}
     self.session = stack.enter_context(
-      resuming.open_session(make_experiment(directory, **settings))
+      sessions.open_session(make_experiment(directory, **settings))
     )
     self.coordinator = coordinator_lib.Coordinator(self.session, 'test')
     stack.callback(self.coordinator.close)
@@ -91,7 +91,7 @@ class Run:
     self.settle()
 
   def saved(self):
-    return resuming.load_checkpoint(self.session.experiment.directory)
+    return directories.load_checkpoint(self.session.experiment.directory)
 
   def names(self):
     return sorted(os.listdir(self.session.checkpoint_directory))

@@ -10,8 +10,8 @@ from repertory.launch.coordination import reports
 from repertory.launch.experiments import failures
 from repertory.launch.launchers import calls, rpc
 from repertory.launch.nodes import coordinator, node
-from repertory.launch.opening import resuming
 from repertory.launch.platform import ports
+from support.launch import sessions
 
 _SECONDS = 30.0
 _TOKEN = 'the token'
@@ -24,7 +24,7 @@ def _sign(tmp_path, each_carrier):
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run')
   )
   with contextlib.ExitStack() as stack:
-    session = stack.enter_context(resuming.open_session(experiment))
+    session = stack.enter_context(sessions.open_session(experiment))
     context = node.Context(
       'coordinator', None, {}, signals.StopSignal(), token=_TOKEN,
       can_restart=True,

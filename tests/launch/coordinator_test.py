@@ -9,8 +9,7 @@ from repertory import launch
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import failures
-from repertory.launch.opening import resuming
-from support.launch import pretended_nodes
+from support.launch import pretended_nodes, sessions
 
 
 @pytest.fixture(name='clock')
@@ -24,7 +23,7 @@ def _session(tmp_path):
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run'),
     stall_seconds=50, timeout_seconds=40,
   )  # fmt: skip
-  with resuming.open_session(experiment) as session:
+  with sessions.open_session(experiment) as session:
     yield session
 
 
@@ -192,7 +191,7 @@ def test_resumes_the_counts_of_the_checkpoint(coordinator, session, clock):
   checkpointer = session.make_checkpointer()
   checkpointer.save({}, saved)
   failure = failures.Failure('learner', 'killed', is_lost=True)
-  resumed = resuming.resume(session, 1, failure)
+  resumed = session.restarted(1, failure)
   again = coordinator_lib.Coordinator(resumed, '', 1, clock)
   clock.sleep(2)
   assert again.save()['counts']['runs'] == 2

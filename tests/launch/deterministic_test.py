@@ -18,7 +18,7 @@ from repertory.components import interfaces
 from repertory.components.checkpoints import checkpointing
 from repertory.environments.adapters import gymnasium_adapter
 from repertory.environments.registry import registry
-from repertory.launch.nodes import run_loop
+from repertory.launch.nodes import one_thread
 from support.system import rare_cases
 
 _STEPS = 240
@@ -98,7 +98,7 @@ def test_stopped_and_resumed_is_never_stopped(tmp_path, case):
 
 @pytest.mark.chaos
 def test_from_intermediate_checkpoints(tmp_path, monkeypatch):
-  monkeypatch.setattr(run_loop, '_REPORT_PERIOD_SECONDS', 0.0)
+  monkeypatch.setattr(one_thread, '_REPORT_PERIOD_SECONDS', 0.0)
   whole = _run(tmp_path / 'whole', _dqn(), 'catch')
   directory = tmp_path / 'all'
   result = _run(

@@ -10,11 +10,11 @@ import sys
 import psutil
 import pytest
 
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 
 _HOLD = """
 import os, subprocess, sys
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 
 with directories.hold('run'):
   {start}

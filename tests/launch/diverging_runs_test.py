@@ -8,7 +8,7 @@ import pytest
 from repertory import launch
 from repertory.agents import impala, ppo
 from repertory.environments.registry import registry
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from support.environments import follow
 from support.launch import log_files
 from support.system import rare_cases
@@ -57,7 +57,7 @@ def test_stops_and_saves_the_batch(tmp_path):
   assert str(path) in str(error.value)
   with np.load(path, allow_pickle=False) as arrays:
     assert arrays['data/reward'].max() == _LARGEST
-  assert resuming.load_checkpoint(str(tmp_path)) is None
+  assert directories.load_checkpoint(str(tmp_path)) is None
   message = str(error.value).rstrip()
   assert message.endswith('or skip such steps (on_divergence: skip).')
 
@@ -72,7 +72,7 @@ def test_skips_and_goes_on_if_asked_for(tmp_path):
   assert sum(row.get('loss_nonfinite') or 0 for row in rows) == 1
   assert log_files.total(rows) == result.status.learner_steps
   assert not (tmp_path / 'diverged').exists()
-  checkpoint = resuming.load_checkpoint(str(tmp_path))
+  checkpoint = directories.load_checkpoint(str(tmp_path))
   assert all(np.isfinite(array).all() for array in checkpoint.arrays.values())
   # Whether to skip may change when a run is resumed.
   assert not any(

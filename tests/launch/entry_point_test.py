@@ -137,12 +137,12 @@ def test_interrupt_before_the_run_is_set_up(tmp_path):
   code = """
 import os, signal
 from repertory.launch.cli import entry_point
-from repertory.launch.opening import smoke_test
+from repertory.launch.experiments import environment_batches
 
-def check(experiment):
+def find_spec(experiment):
   os.kill(os.getpid(), signal.SIGINT)
 
-smoke_test.check = check
+environment_batches.find_spec = find_spec
 entry_point.main()
 """
   ended = program.Program(

@@ -2,7 +2,7 @@
 
 import itertools
 
-from repertory.launch.opening import environment_batches
+from repertory.launch.experiments import environment_batches
 
 
 def test_first_generation_has_the_given_seeds():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from repertory import launch
+from repertory.launch.experiments import directories
 from repertory.launch.nodes import checkpoint_transfer
-from repertory.launch.opening import resuming
 from repertory.launch.topologies import gossip as topology_lib
 from support.launch import log_files
 
@@ -46,7 +46,7 @@ def _run(
 
 def _parts_of(directory):
   """Reads the part of each learner from the latest checkpoint."""
-  checkpoint = resuming.load_checkpoint(str(directory))
+  checkpoint = directories.load_checkpoint(str(directory))
   assert checkpoint is not None and checkpoint.replay_path is not None
   found = []
   for archive in _archives_of(checkpoint):

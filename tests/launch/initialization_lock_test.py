@@ -12,8 +12,7 @@ import tensorflow as tf
 from repertory import launch
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import initialization_lock, learner
-from repertory.launch.opening import resuming
-from support.launch import lone_nodes
+from support.launch import lone_nodes, sessions
 
 _SECONDS = 60
 
@@ -29,7 +28,7 @@ def _run(tmp_path):
     evaluation_episodes=0,
     config={'hidden_sizes': (8,), 'noisy': True, 'jit_compile': False},
   )
-  with resuming.open_session(experiment) as session:
+  with sessions.open_session(experiment) as session:
     coordinator = coordinator_lib.Coordinator(session, '')
     with contextlib.closing(coordinator):
       yield session, coordinator

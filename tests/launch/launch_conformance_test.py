@@ -11,7 +11,7 @@ from repertory.environments.registry import registry
 from repertory.launch.launchers import conformance as launchers_conformance
 from repertory.launch.launchers import launcher
 from repertory.launch.nodes import node as node_lib
-from repertory.launch.running import conformance
+from repertory.launch.opening import conformance
 from repertory.launch.topologies import (
   anakin,
   central,

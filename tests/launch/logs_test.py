@@ -9,7 +9,7 @@ import pytest
 
 from repertory import launch
 from repertory.components.config.settings import SettingError
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.environments import troubled_environments
 from support.launch import log_files
 from support.system import real_disk_errors
@@ -77,7 +77,7 @@ def test_a_link_to_a_run_and_links_of_others_in_it_do_not_matter(tmp_path):
   (tmp_path / 'there' / 'logs' / 'wandb' / 'latest-run').symlink_to('a')
   (tmp_path / 'there' / 'notes').symlink_to('a')
   (tmp_path / 'run').symlink_to(tmp_path / 'there')
-  directories.check_entries(str(tmp_path / 'run'))
+  directories.check_run(str(tmp_path / 'run'))
 
 
 @pytest.mark.chaos

@@ -7,7 +7,7 @@ import pytest
 
 from repertory.components import loggers
 from repertory.launch.cli import commands
-from repertory.launch.running import run as running
+from repertory.launch.opening import run as running
 
 
 def test_command_reports_what_was_missing(tmp_path, monkeypatch, capsys):

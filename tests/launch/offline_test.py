@@ -19,9 +19,9 @@ from repertory.components.transports import experience
 from repertory.environments.registry import registry
 from repertory.environments.wrappers import previous_action
 from repertory.launch.cli import commands
-from repertory.launch.nodes import run_loop
-from repertory.launch.opening import environment_batches
-from repertory.launch.opening import offline as runs_offline
+from repertory.launch.experiments import environment_batches
+from repertory.launch.nodes import offline as runs_offline
+from repertory.launch.nodes import one_thread
 from repertory.launch.topologies import offline as topology
 from support.replay import recorded_episodes
 
@@ -138,14 +138,14 @@ class TestOffline:
     self, tmp_path, data, monkeypatch, name
   ):
     monkeypatch.setattr(runs_offline, '_REPORT_SECONDS', 0)
-    show, seen = run_loop.RunLoop._show_start, []
+    show, seen = one_thread.OneThread._show_start, []
 
     def note(self):
       show(self)
       (start,) = self._coordinator.status().starts[:1]
       seen.append((self._progress(), start.doing))
 
-    monkeypatch.setattr(run_loop.RunLoop, '_show_start', note)
+    monkeypatch.setattr(one_thread.OneThread, '_show_start', note)
     single = {'demonstrations': (data,), 'demonstration_fraction': 0.5}
     settings = {} if name == 'offline' else {**single, 'max_steps': 99}
     _run(_make_experiment(tmp_path, **settings), data, name)
@@ -322,7 +322,9 @@ class TestRecord:
 def test_previous_actions_are_shown_as_a_batch_shows_them(tmp_path, data):
   factory = registry.make_factory('catch')
   spec = specs.make_environment_spec(
-    environment_batches.EnvironmentSettings(factory, False).make([0])
+    environment_batches.EnvironmentSettings(factory, False).make_environments(
+      [0]
+    )
   )
   found = offline.open_data(data)
   session = types.SimpleNamespace(
@@ -334,7 +336,9 @@ def test_previous_actions_are_shown_as_a_batch_shows_them(tmp_path, data):
   (shown,) = runs_offline.read(session, [found])
   (plain,) = found.read(spec)
   # The same actions again, in environments of the same seeds.
-  batch = environment_batches.EnvironmentSettings(factory, True).make([0])
+  batch = environment_batches.EnvironmentSettings(
+    factory, True
+  ).make_environments([0])
   assert isinstance(batch, previous_action.PreviousActionAndReward)
   timestep = batch.reset()
   for t in range(300):

@@ -11,7 +11,7 @@ from repertory import launch
 from repertory.agents import dqn
 from repertory.components.config.settings import SettingError
 from repertory.environments.registry import registry
-from repertory.launch.opening import preflight, smoke_test
+from repertory.launch.experiments import environment_batches, preflight
 from repertory.launch.platform import machine_memory
 
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
@@ -45,10 +45,8 @@ def _limited(**changes):
 
 
 def _check(experiment, transport='reverb'):
-  spec = smoke_test.check(experiment)
-  experience = preflight.describe_experience(experiment, spec)
-  (option,) = preflight.find_options(experiment, experience, [transport])
-  preflight.check_steps(experiment, experience, [transport])
+  spec = environment_batches.find_spec(experiment)
+  _, (option,) = preflight.describe(experiment, spec, [transport])
   return option.warning
 
 

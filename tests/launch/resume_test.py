@@ -11,9 +11,10 @@ import pytest
 
 from repertory import launch
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import resuming
-from repertory.launch.topologies import single
-from support.launch import log_files
+from repertory.launch.experiments import directories
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.topologies import central, single
+from support.launch import log_files, sessions
 
 # XLA would take most of the time.
 _SETTINGS = {
@@ -78,7 +79,7 @@ def _have_run(runs, tmp_path):
 class TestResume:
   def test_resumes_where_it_was(self, tmp_path, have_run):
     have_run(450)
-    checkpoint = resuming.load_checkpoint(str(tmp_path))
+    checkpoint = directories.load_checkpoint(str(tmp_path))
     second = _run(tmp_path, 900).status
     assert second.steps == 900
     assert second.episodes == 100
@@ -96,10 +97,10 @@ class TestResume:
 
   def test_learner_state_is_restored_bit_for_bit(self, tmp_path, have_run):
     have_run(900)
-    before = resuming.load_checkpoint(str(tmp_path)).arrays
+    before = directories.load_checkpoint(str(tmp_path)).arrays
     # No step is left; the same state is written again.
     _run(tmp_path, 900)
-    after = resuming.load_checkpoint(str(tmp_path)).arrays
+    after = directories.load_checkpoint(str(tmp_path)).arrays
     assert before.keys() == after.keys()
     for name in before:
       np.testing.assert_array_equal(before[name], after[name], err_msg=name)
@@ -141,15 +142,13 @@ class TestResume:
 
     topology = single.Single(replay_server=True)
     launch.run(experiment(1, 4, max_steps=630), topology, display=False)
-    for division, smallest_batch, bundle_size, is_empty in (
-      ((1, 4), 4, 4, False),
-      ((1, 4), 2, 2, True),
-      ((2, 2), 2, 2, True),
+    for division, double_buffering, bundle_size, is_empty in (
+      ((1, 4), False, 4, False),
+      ((1, 4), True, 2, True),
+      ((2, 2), False, 2, True),
     ):
-      opened = resuming.open_session(
-        experiment(*division), smallest_batch=smallest_batch
-      )
-      with opened as session:
+      topology = central.Central(double_buffering=double_buffering)
+      with sessions.open_session(experiment(*division), topology) as session:
         assert session.tables[0].bundle_size == bundle_size
         assert ('with empty replay tables' in session.message) == is_empty
         found = os.listdir(session.replay_directory)
@@ -166,12 +165,14 @@ class TestResume:
     ],
   )
   def test_tables_need_the_transport_that_wrote_them(
-    self, written_by, kinds, kept, tmp_path, have_run
+    self, written_by, kinds, kept, tmp_path, have_run, monkeypatch
   ):
     have_run(450)
     _rewrite_transport(tmp_path, written_by)
     experiment = _experiment(tmp_path, 900)
-    with resuming.open_session(experiment, kinds=kinds) as session:
+    topology = single.Single()
+    monkeypatch.setattr(single.Single, 'transports', lambda *unused: kinds)
+    with sessions.open_session(experiment, topology) as session:
       assert session.transport == kept
       assert session.message == 'resumed from checkpoint 00000002'
       assert os.listdir(session.replay_directory) == ['0-restored']
@@ -185,9 +186,9 @@ class TestResume:
       config=_QUEUE,
       environments_per_actor=4,
     )
-    with resuming.open_session(experiment, kinds=['local']) as session:
+    with sessions.open_session(experiment, topology='single') as session:
       assert session.tables[0].bundle_size == 1
-    with resuming.open_session(experiment) as session:
+    with sessions.open_session(experiment) as session:
       assert session.tables[0].bundle_size == 4
 
   @pytest.mark.chaos
@@ -198,7 +199,9 @@ class TestResume:
     assert status.steps == 108
     old = [path for path in tmp_path.iterdir() if path != directory]
     assert len(old) == 1
-    assert resuming.load_checkpoint(str(old[0])).state['counts']['steps'] == 450
+    assert (
+      directories.load_checkpoint(str(old[0])).state['counts']['steps'] == 450
+    )
 
   def test_other_experiment_is_refused_with_its_fields(
     self, tmp_path, have_run
@@ -220,17 +223,17 @@ class TestTwoStarts:
   def test_the_checkpoint_is_read_by_who_has_the_directory(self, tmp_path):
     """Other readers could see it change, or damage that is being repaired."""
     experiment = _experiment(tmp_path, 108)
-    with resuming.open_session(experiment):
+    with sessions.open_session(experiment):
       checkpoint = tmp_path / 'checkpoints' / '00000001'
       checkpoint.mkdir()
       with (
         pytest.raises(ValueError, match='in use'),
-        resuming.open_session(experiment),
+        sessions.open_session(experiment),
       ):
         pass
     with (
       pytest.raises(checkpointing.CheckpointError),
-      resuming.open_session(experiment),
+      sessions.open_session(experiment),
     ):
       pass
 
@@ -251,7 +254,7 @@ class TestTwoStarts:
     monkeypatch.setattr(fcntl, 'flock', overtake)
     with (
       pytest.raises(ValueError, match='in use'),
-      resuming.open_session(_experiment(directory, 108)),
+      sessions.open_session(_experiment(directory, 108)),
     ):
       pass
 
@@ -262,14 +265,14 @@ class TestTwoStarts:
     monkeypatch.setattr(fcntl, 'flock', refuse)
     with (
       pytest.raises(ValueError, match=r'^directory must'),
-      resuming.open_session(_experiment(tmp_path, 108)),
+      sessions.open_session(_experiment(tmp_path, 108)),
     ):
       pass
 
   def test_leftovers_of_a_kill_are_removed_at_once(self, tmp_path):
     for name in ('.writing-00000002', '.removing-00000001', '.replay/2026'):
       (tmp_path / 'checkpoints' / name).mkdir(parents=True)
-    with resuming.open_session(_experiment(tmp_path, 108)) as session:
+    with sessions.open_session(_experiment(tmp_path, 108)) as session:
       assert os.listdir(session.checkpoint_directory) == ['.replay']
       assert os.listdir(session.replay_directory) == []
 
@@ -302,4 +305,4 @@ class TestTwoStarts:
 def test_differences_are_named(found, now, expected):
   checkpoint = checkpointing.Checkpoint('7', {}, {'experiment': found}, None)
   with pytest.raises(checkpointing.CheckpointError, match=re.escape(expected)):
-    resuming.check_identity(checkpoint, now)
+    session_lib.check_identity(checkpoint, now)

@@ -14,8 +14,7 @@ from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import callbacks
-from repertory.launch.opening import resuming
-from support.launch import recording_hooks
+from support.launch import recording_hooks, sessions
 
 _SECONDS = 30
 
@@ -27,7 +26,7 @@ def _make(tmp_path):
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path / 'run'),
     timeout_seconds=40,
   )  # fmt: skip
-  with resuming.open_session(experiment) as session:
+  with sessions.open_session(experiment) as session:
     made = []
 
     def make(timeout_seconds=40.0, **changes):

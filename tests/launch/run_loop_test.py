@@ -7,10 +7,10 @@ import pytest
 
 from repertory import launch
 from repertory.environments.registry import registry
-from repertory.launch.nodes import single_loop
-from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts
+from repertory.launch.topologies import single
 from support.environments import troubled_environments
+from support.launch import sessions
 from support.system import program
 
 
@@ -104,10 +104,8 @@ def test_reports_the_steps_of_its_start(tmp_path):
     tmp_path, lambda seed: registry.make('catch', seed)
   )
   shown = []
-  with resuming.open_session(experiment, kinds=['local']) as session:
-    single_loop.SingleLoop(
-      session, 'a title', interrupts.Interruption(), shown.append
-    ).run()
+  with sessions.open_session(experiment, topology='single') as session:
+    single.Single().run(session, None, interrupts.Interruption(), shown.append)
   starts = [
     (start.name, start.doing) for status in shown for start in status.starts
   ]

@@ -10,10 +10,9 @@ from repertory.agents import dqn, impala
 from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.nodes import local_learner, node
-from repertory.launch.opening import resuming
 from repertory.launch.platform import watchdog
 from repertory.launch.topologies import sebulba
-from support.launch import log_files, pretended_nodes
+from support.launch import log_files, pretended_nodes, sessions
 
 pytestmark = pytest.mark.usefixtures('threads_end')
 
@@ -133,7 +132,7 @@ class TestLocalLearner:
   @pytest.fixture(name='made')
   def _made(self, tmp_path):
     experiment = _experiment(tmp_path, timeout_seconds=0.1)
-    with resuming.open_session(experiment, kinds=['local']) as session:
+    with sessions.open_session(experiment, topology='single') as session:
       coordinator = coordinator_lib.Coordinator(
         session, 'a title', 0, pretended_nodes.Clock()
       )

@@ -15,10 +15,10 @@ from repertory.components import interfaces
 from repertory.components.config import settings as settings_lib
 from repertory.environments.games import catch
 from repertory.environments.registry import registry
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from repertory.launch.platform import machine_memory
 from repertory.launch.topologies import single
-from support.launch import log_files
+from support.launch import log_files, sessions
 
 _SETTINGS = {
   'min_replay_size': 100, 'samples_per_insert': 16.0, 'jit_compile': False
@@ -87,9 +87,7 @@ class _WithRemover(dqn.DQNBuilder):
 class TestTransport:
   def transport(self, experiment, **chosen):
     topology = single.Single(**chosen)
-    topology.check(experiment)
-    kinds = topology.transports(experiment)
-    with resuming.open_session(experiment, kinds=kinds) as session:
+    with sessions.open_session(experiment, topology) as session:
       return session.transport
 
   def test_is_the_fast_one_unless_a_server_is_asked_for(self, tmp_path):
@@ -174,7 +172,7 @@ def _run_looking(directory, look, topology='single', **settings):
     **settings,
   )
   result = launch.run(experiment, topology, display=False)
-  return result, resuming.load_checkpoint(str(directory)).arrays
+  return result, directories.load_checkpoint(str(directory)).arrays
 
 
 class TestEager:

@@ -9,11 +9,9 @@ own.
 import pytest
 
 from repertory import launch
-from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import versions
-from repertory.launch.opening import resuming
-from support.launch import stack_checkpoints
+from support.launch import sessions, stack_checkpoints
 from support.system import rare_cases, stacks
 
 _MORE_STEPS = 40
@@ -80,9 +78,7 @@ def test_items_are_what_they_were(version, name, tmp_path):
 def test_message_names_the_other_stack(version, tmp_path):
   case = stack_checkpoints.CASES['dqn-single']
   facts = stack_checkpoints.unpack(version, 'dqn-single', tmp_path)
-  opened = resuming.open_session(
-    case.experiment(tmp_path, 1), kinds=[transports.InProcessTransport.kind]
-  )
+  opened = sessions.open_session(case.experiment(tmp_path, 1), 'single')
   with opened as session:
     message = session.message
   if version == stacks.HERE:
@@ -104,7 +100,9 @@ def test_deterministic_run_is_refused(version, tmp_path):
     if version == stacks.HERE
     else f'was written with Python {version}, TensorFlow '
   )
-  opened = resuming.open_session(case.experiment(tmp_path, deterministic=True))
+  opened = sessions.open_session(
+    case.experiment(tmp_path, deterministic=True), 'single'
+  )
   with (
     pytest.raises(checkpointing.CheckpointError, match=problem) as raised,
     opened,

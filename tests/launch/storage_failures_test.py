@@ -96,7 +96,7 @@ class TestFailures:
     experiment = storage_runs.experiment(
       tmp_path / 'a', tmp_path / 'S', 100_000, checkpoint_period_seconds=0.2
     )
-    run = launch.running.run.session_lib.Session.make_checkpointer
+    run = launch.opening.run.session_lib.Session.make_checkpointer
 
     def overtake(self):
       content = {'token': 'x', 'host': 'h', 'process': 7, 'directory': 'd'}
@@ -106,7 +106,7 @@ class TestFailures:
       return run(self)
 
     monkeypatch.setattr(
-      launch.running.run.session_lib.Session, 'make_checkpointer', overtake
+      launch.opening.run.session_lib.Session, 'make_checkpointer', overtake
     )
     result = launch.run(
       dataclasses.replace(experiment, max_steps=900), display=False

@@ -11,7 +11,7 @@ from repertory import launch
 from repertory.components import checkpoints
 from repertory.components.checkpoints import checkpointing, storage_folder
 from repertory.launch.cli import commands
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
 from repertory.launch.platform import watchdog
 from support.launch import log_files, storage_runs
 
@@ -98,7 +98,7 @@ class TestAnotherHost:
     second = storage_runs.run(tmp_path / 'b', stored, 2_010, **settings)
     assert second.best is not None
     # It counts on another host, too, until there is a better one.
-    kept = resuming.load_checkpoint(str(tmp_path / 'b'), best=True).state[
+    kept = directories.load_checkpoint(str(tmp_path / 'b'), best=True).state[
       'evaluation'
     ]
     assert kept['episode_return'] >= (first.status.best_return or 0.0)
@@ -111,17 +111,17 @@ class TestAnotherHost:
   @pytest.mark.parametrize('difference', [-0.5, 0.0])
   def test_the_better_policy_of_both_counts(self, trained, difference):
     directory = trained / 'a'
-    stored = resuming.load_checkpoint(str(directory), best=True).state[
+    stored = directories.load_checkpoint(str(directory), best=True).state[
       'evaluation'
     ]
     shutil.rmtree(directory / 'best')
     mine = {'episode_return': stored['episode_return'] + difference, 'steps': 7}
-    state = resuming.load_checkpoint(str(directory)).state
+    state = directories.load_checkpoint(str(directory)).state
     checkpointing.Checkpointer(str(directory / 'best'), 1).save(
       {}, {**state, 'evaluation': mine}
     )
     with storage_runs.opened(storage_runs.experiment(directory, trained / 'S')):
-      found = resuming.load_checkpoint(str(directory), best=True).state[
+      found = directories.load_checkpoint(str(directory), best=True).state[
         'evaluation'
       ]
     assert found == (stored if difference < 0 else mine)

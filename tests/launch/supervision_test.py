@@ -11,10 +11,9 @@ import pytest
 
 from repertory import launch
 from repertory.launch.launchers import supervision
-from repertory.launch.opening import resuming
 from repertory.launch.platform import interrupts, watchdog
 from repertory.launch.topologies import central, distributed
-from support.launch import pretended_nodes
+from support.launch import pretended_nodes, sessions
 
 _STEPS = 3_000
 _SERVERS = central.Central(num_inference_servers=1)
@@ -75,7 +74,7 @@ class _Run:
       self.launcher.session = session
       return topology.program(session, '')
 
-    with resuming.open_session(experiment) as session:
+    with sessions.open_session(experiment) as session:
       status = supervision.run(
         make_program, session, 'title', self.interruption, self.shown.append,
         self.launcher, self.clock,

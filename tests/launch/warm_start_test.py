@@ -10,8 +10,8 @@ import pytest
 from repertory import launch
 from repertory.components import learners
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.opening import resuming
-from support.launch import log_files
+from repertory.launch.experiments import directories
+from support.launch import log_files, sessions
 
 _SETTINGS = {
   'min_replay_size': 20, 'hidden_sizes': (8,), 'jit_compile': False
@@ -40,7 +40,7 @@ def _source(tmp_path_factory):
 
 
 def learned(directory):
-  arrays = resuming.load_checkpoint(str(directory)).arrays
+  arrays = directories.load_checkpoint(str(directory)).arrays
   return learners.select_learned(arrays)
 
 
@@ -68,12 +68,12 @@ def test_begins_with_the_networks(tmp_path, source, topology, environment):
   assert status.message.startswith(
     f'begins with the networks of {source} after update '
   )
-  checkpoint = resuming.load_checkpoint(str(tmp_path))
+  checkpoint = directories.load_checkpoint(str(tmp_path))
   theirs = learned(source)
   assert_same(learners.select_learned(checkpoint.arrays), theirs)
   # Weights and biases of three layers, of the online network and its target.
   assert len({array.tobytes() for array in theirs.values()}) == 12
-  counts = resuming.load_checkpoint(str(source)).state['counts']
+  counts = directories.load_checkpoint(str(source)).state['counts']
   expected = {
     'directory': str(source),
     'checkpoint': '00000001',
@@ -100,7 +100,7 @@ class TestResumed:
     status = launch.run(longer, display=False).status
     assert status.steps == 61
     assert status.message.startswith('resumed from checkpoint')
-    checkpoint = resuming.load_checkpoint(str(tmp_path / 'run'))
+    checkpoint = directories.load_checkpoint(str(tmp_path / 'run'))
     assert checkpoint.state['initial_from']['directory'] == str(gone)
     with pytest.raises(AssertionError):
       assert_same(before, learned(source))
@@ -134,10 +134,10 @@ def test_may_begin_with_what_is_moved_aside(tmp_path, source):
 
 def test_what_another_start_left_is_not_taken(tmp_path, source):
   warm = make(tmp_path, 60, _STILL, initial_from=str(source))
-  with resuming.open_session(warm) as session:
+  with sessions.open_session(warm) as session:
     placed = checkpointing.Checkpointer(session.initial_directory).load()
     assert_same(placed.arrays, learned(source))
-  with resuming.open_session(make(tmp_path, 60)) as session:
+  with sessions.open_session(make(tmp_path, 60)) as session:
     assert session.initial is None
     assert not os.path.exists(session.initial_directory)
 

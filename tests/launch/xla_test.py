@@ -4,8 +4,7 @@ import pytest
 import tensorflow as tf
 
 from repertory import launch
-from repertory.launch.opening import resuming
-from support.launch import log_files
+from support.launch import log_files, sessions
 
 
 def _decide(directory, max_steps, *, agent='dqn', config=(), **settings):
@@ -13,7 +12,8 @@ def _decide(directory, max_steps, *, agent='dqn', config=(), **settings):
     agent, 'catch', max_steps=max_steps, directory=str(directory),
     config=dict(config), **settings,
   )  # fmt: skip
-  with resuming.open_session(experiment) as session:
+  topology = 'single' if experiment.deterministic else 'distributed'
+  with sessions.open_session(experiment, topology) as session:
     return session.jit_compile
 
 

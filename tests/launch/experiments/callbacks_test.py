@@ -11,9 +11,8 @@ import pytest
 
 from repertory import launch
 from repertory.components.config.settings import SettingError
-from repertory.launch.experiments import callbacks
-from repertory.launch.opening import resuming
-from support.launch import log_files, recording_hooks
+from repertory.launch.experiments import callbacks, directories
+from support.launch import log_files, recording_hooks, sessions
 
 
 def _make(directory, **settings):
@@ -119,7 +118,7 @@ def test_they_are_not_what_an_experiment_is(tmp_path):
     loggers=[recording_hooks.Logger()],
     stop_when=callbacks.StopAtReturn(1.0),
   )
-  with resuming.open_session(with_hooks) as session:
+  with sessions.open_session(with_hooks) as session:
     identity = with_hooks.identity(session.experience)
     assert identity == _make(tmp_path).identity(session.experience)
 
@@ -138,7 +137,7 @@ class TestRuns:
     assert bad.names()[-1] == 'on_evaluation'
     (end,) = good.all_of('on_end')
     assert (end.outcome, end.reason) == ('failed', 'ValueError: no more')
-    checkpoint = resuming.load_checkpoint(str(tmp_path))
+    checkpoint = directories.load_checkpoint(str(tmp_path))
     assert checkpoint.state['counts']['steps'] == end.status.steps >= 300
 
   def test_interruption_is_reported(self, tmp_path):

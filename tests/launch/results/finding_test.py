@@ -7,7 +7,7 @@ import os
 import pytest
 
 from repertory.launch import results
-from repertory.launch.opening import directories
+from repertory.launch.experiments import directories
 from support.launch import written_runs
 
 

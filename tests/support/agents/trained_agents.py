@@ -8,8 +8,10 @@ from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.experiments import policy_description
-from repertory.launch.opening import smoke_test
+from repertory.launch.experiments import (
+  environment_batches,
+  policy_description,
+)
 from support.agents import known_agents
 
 STEPS, LEARNER_STEPS = 60, 7
@@ -92,7 +94,7 @@ def make_experiment(agent, directory, **settings):
 
 def write_checkpoint(experiment):
   """Writes a checkpoint of a random but reproducible policy."""
-  spec = smoke_test.check(experiment)
+  spec = environment_batches.find_spec(experiment)
   network = experiment.builder.make_network(spec)
   random = np.random.default_rng(1)
   for variable in network.trainable_variables:

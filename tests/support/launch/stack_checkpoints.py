@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from repertory import launch
-from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import versions
-from repertory.launch.opening import resuming
+from repertory.launch.experiments import directories
+from support.launch import sessions
 from support.system import stacks
 
 _FOLDER = pathlib.Path(__file__).parents[2] / 'launch' / 'stack_checkpoints'
@@ -123,17 +123,14 @@ def counters(arrays) -> set[str]:
 
 def load(directory) -> checkpointing.Checkpoint:
   """Returns the newest checkpoint of a directory, which must have one."""
-  checkpoint = resuming.load_checkpoint(str(directory))
+  checkpoint = directories.load_checkpoint(str(directory))
   assert checkpoint is not None
   return checkpoint
 
 
 def read_items(case: Case, directory) -> local.Contents:
   """Returns the in-process table of a checkpoint."""
-  opened = resuming.open_session(
-    case.experiment(directory), kinds=[transports.InProcessTransport.kind]
-  )
-  with opened as session:
+  with sessions.open_session(case.experiment(directory), 'single') as session:
     contents = local.read(session.replay_directory, session.experience.table)
   assert contents is not None
   return contents

@@ -5,9 +5,10 @@ import contextlib
 import pytest
 
 from repertory import launch
-from repertory.components import checkpoints
 from repertory.components.checkpoints import storage_lock
-from repertory.launch.opening import remote_storage, resuming
+from repertory.launch.experiments import directories
+from repertory.launch.opening import opened as opened_lib
+from repertory.launch.opening import plan, remote_storage
 from support.launch import log_files, storage_fixture
 
 # XLA would take most of the time.
@@ -39,7 +40,7 @@ def names(stored, folder='checkpoints'):
 
 
 def counts(directory):
-  return resuming.load_checkpoint(str(directory)).state['counts']
+  return directories.load_checkpoint(str(directory)).state['counts']
 
 
 def warnings(directory):
@@ -50,9 +51,9 @@ def warnings(directory):
 
 @contextlib.contextmanager
 def opened(experiment, fresh=False):
-  stored = checkpoints.open_storage(experiment.storage, experiment.directory)
-  with resuming.open_session(experiment, fresh, stored=stored) as session:
-    yield stored, session
+  checked = plan.make_plan(experiment, 'distributed')
+  with opened_lib.open_run(checked, fresh) as run:
+    yield checked.storage, run.make_session()
 
 
 @pytest.fixture(autouse=True)

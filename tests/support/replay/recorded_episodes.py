@@ -6,7 +6,7 @@ from dm_env import specs as dm_env_specs
 
 from repertory.components import offline, specs
 from repertory.environments.registry import registry
-from repertory.launch.opening import environment_batches
+from repertory.launch.experiments import environment_batches
 
 FIRST, MID, LAST = (int(one) for one in dm_env.StepType)
 
@@ -108,7 +108,7 @@ def play(
   factory = registry.make_factory(environment)
   batch = environment_batches.EnvironmentSettings(
     factory, False, record=str(directory)
-  ).make(range(seed, seed + num_slots))
+  ).make_environments(range(seed, seed + num_slots))
   spec = specs.make_environment_spec(batch)
   prepare(directory, spec, agent, environment)
   observation = batch.reset().observation

@@ -33,13 +33,13 @@ _RANKS_OF_COMPONENTS = (
   ('testing',),
 )  # fmt: skip
 _RANKS_OF_LAUNCH = (
-  ('platform', 'experiments'),
-  ('opening',),
+  ('platform',),
+  ('experiments',),
   ('coordination',),
   ('nodes',),
   ('launchers',),
   ('topologies', 'trained'),
-  ('running',),
+  ('opening',),
   ('results', 'sweeps'),
   ('cli',),
 )

@@ -1,13 +1,12 @@
-"""Anakin: acting and learning in one compiled loop, with evaluations."""
+"""Learner node that acts and learns in one compiled loop (Anakin)."""
 
 import time
 
 from repertory.components import anakin
 from repertory.environments import tensor
-from repertory.launch.coordination import kinds, reports
-from repertory.launch.nodes import learning, node, policies, run_loop
-from repertory.launch.opening import compiled
-from repertory.launch.opening import session as session_lib
+from repertory.launch.coordination import reports
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import compiled, learning, node, policies
 
 # Target duration of a call, between which it reports and checks Ctrl-C.
 _CALL_SECONDS = 0.25
@@ -97,20 +96,3 @@ class AnakinNode(learning.LearningNode):
       ),
     )
     return self._report_tables(self._program.statuses())
-
-
-class AnakinLoop(run_loop.RunLoop):
-  """Runs a compiled loop, with evaluations between its calls."""
-
-  def _make_learner(self):
-    session = self._session
-    self._node = self._add(
-      kinds.LEARNER.name,
-      lambda context: AnakinNode(context, session),
-    )
-    return self._node
-
-  def _iterate(self):
-    stop = min(self._max_steps, self._evaluator.next_at)
-    with self._named(self._node.name):
-      return self._node.advance(stop - self._steps)

@@ -2,22 +2,18 @@
 
 import contextlib
 import dataclasses
+import os
 from collections.abc import Callable, Iterator
 
-import tensorflow as tf
-
-from repertory.components import checkpoints, loggers
+from repertory.components import loggers
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import directories, preflight
 from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.opening import (
-  preflight,
-  remote_storage,
-  resuming,
-  run_metadata,
-)
-from repertory.launch.opening import session as session_lib
+from repertory.launch.opening import opened as opened_lib
+from repertory.launch.opening import plan as plan_lib
+from repertory.launch.opening import remote_storage, run_metadata
 from repertory.launch.platform import (
   interrupts,
   native_output,
@@ -99,65 +95,57 @@ def run(
     NoAnswerError: If the storage does not respond at the start.
     SystemExit: On SIGTERM or SIGHUP before the run began.
   """
-  if isinstance(topology, str):
-    topology = topology_lib.get(topology)()
-  if isinstance(launch_type, str):
-    launch_type = launcher_lib.get(launch_type)()
-  experiment, callback_list = _split_callbacks(experiment)
+  report = terminal.print_line if display else lambda message: None
   with contextlib.ExitStack() as stack:
     interruption = stack.enter_context(interrupts.catch_interrupts())
     with interrupts.raising_signals():  # There is nothing to save yet.
-      # May split the CPU into virtual devices, so precedes use of TensorFlow.
-      topology = _check(topology, launch_type, experiment, callback_list)
-      _check_tensorflow()
-      where = experiment.storage, experiment.directory
-      stored = checkpoints.open_storage(*where)
-      opened = _open(topology, experiment, stored, fresh, display)
       with terminal.saying('trying environment and network', display):
-        session = stack.enter_context(opened)
-      layout = topology.run_layout(launch_type)
-      changes = {'callback_list': callback_list, 'run_layout': layout}
-      session = dataclasses.replace(session, **changes)
-      if not experiment.eager:  # Debugger prompts must stay visible.
+        plan = plan_lib.make_plan(experiment, topology, launch_type)
+      held = opened_lib.open_run(plan, fresh, report)
+      session = stack.enter_context(held).make_session()
+      if not plan.experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.log_directory))
       show = stack.enter_context(_display(session, display))
-    title = topology.title(experiment, launch_type)
-    stage = topology_lib.Stage(title, interruption, show, launch_type)
     start = {**session.run_layout, **session.description}
     with run_metadata.writing(session.log_directory, start) as log_end:
-      status, not_stored = _run(topology, session, stage, stored)
+      status, not_stored = _run(plan, session, interruption, show)
       log_end(status, interruption.number)
     show(status)
   return _describe_end(session, status, interruption.number, not_stored)
 
 
-def _split_callbacks(
-  experiment: experiment_lib.Experiment,
-) -> tuple[experiment_lib.Experiment, callbacks_lib.CallbackList]:
-  if not isinstance(experiment, experiment_lib.Experiment):
-    raise TypeError(
-      f'experiment must be a launch.Experiment, got {experiment!r}; '
-      'launch.make_experiment makes one from names of agent and environment.'
-    )
-  if tf.config.functions_run_eagerly():
-    experiment = dataclasses.replace(experiment, eager=True)
-  return callbacks_lib.take(experiment)
-
-
 def _run(
-  topology: topology_lib.Topology,
+  plan: plan_lib.Plan,
   session: session_lib.Session,
-  stage: topology_lib.Stage,
-  stored: checkpoints.Storage | None,
+  interruption: interrupts.Interruption,
+  show: Callable[[loggers.Status], None],
 ) -> tuple[loggers.Status, str]:
   """Runs to the end; also returns why the last checkpoint is not stored."""
-  if stored is None:
-    return topology.run(session, stage), ''
-  with remote_storage.Uploads(stored, session, stage.show) as storing:
-    stage = dataclasses.replace(stage, show=storing.show)
-    status = topology.run(session, stage)
-    not_stored = storing.finish()
-    return storing.complete(status), not_stored
+  run_topology = plan.topology.run
+  if plan.storage is None:
+    return run_topology(session, plan.launcher, interruption, show), ''
+  with remote_storage.Uploads(plan.storage, session, show) as uploads:
+    status = run_topology(session, plan.launcher, interruption, uploads.show)
+    not_stored = uploads.finish()
+    return uploads.complete(status), not_stored
+
+
+@contextlib.contextmanager
+def _display(
+  session: session_lib.Session, is_shown: bool
+) -> Iterator[Callable[[loggers.Status], None]]:
+  """Yields a function that displays the status."""
+  dashboard = contextlib.nullcontext()
+  if is_shown:
+    dashboard = loggers.Dashboard(is_live=not session.experiment.eager)
+  with dashboard as shown:
+
+    def show(status: loggers.Status) -> None:
+      printed.shorten(session.log_directory)
+      if shown is not None:
+        shown.update(status)
+
+    yield show
 
 
 def _describe_end(
@@ -167,10 +155,10 @@ def _describe_end(
   not_stored: str,
 ) -> Result:
   directory = session.experiment.directory
-  checkpoint = resuming.load_checkpoint(directory, check_replay=False)
+  checkpoint = directories.load_checkpoint(directory, check_replay=False)
   not_saved = ''
   if status.steps or not signal_number:  # Otherwise there is nothing to save.
-    not_saved = resuming.describe_loss(checkpoint, status.learner_steps)
+    not_saved = _describe_loss(checkpoint, status.learner_steps)
   variables_sha256, is_exact = None, False
   if checkpoint is not None:
     is_exact = bool(checkpoint.state.get('is_exact'))
@@ -193,22 +181,19 @@ def _describe_end(
   )
 
 
-def _open(
-  topology: topology_lib.Topology,
-  experiment: experiment_lib.Experiment,
-  stored: checkpoints.Storage | None,
-  fresh: bool,
-  display: bool,
-) -> contextlib.AbstractContextManager[session_lib.Session]:
-  return resuming.open_session(
-    experiment,
-    fresh,
-    topology.smallest_batch(experiment),
-    topology.transports(experiment),
-    topology.check_experience,
-    topology.sharding(experiment),
-    terminal.print_line if display else lambda message: None,
-    stored,
+def _describe_loss(
+  checkpoint: checkpointing.Checkpoint | None, learner_steps: int
+) -> str:
+  """Describes updates that a run's last checkpoint lacks; '' if none."""
+  if checkpoint is None:
+    return 'No checkpoint could be written: this run cannot be resumed.'
+  saved = checkpoint.state['counts']['learner_steps']
+  if saved >= learner_steps:
+    return ''
+  name = os.path.basename(checkpoint.path)
+  return (
+    f'The last checkpoint could not be written: the newest, {name}, has '
+    f'{saved} of {learner_steps} updates.'
   )
 
 
@@ -228,73 +213,4 @@ def _explain_no_update(
     f'items, and the learner needs '
     f'{preflight.describe_need(session.experience)}. Take more steps, or lower '
     'these settings.'
-  )
-
-
-def _check(
-  topology: topology_lib.Topology,
-  launcher: launcher_lib.Launcher,
-  experiment: experiment_lib.Experiment,
-  callback_list: callbacks_lib.CallbackList,
-) -> topology_lib.Topology:
-  """Returns the topology with defaults for the launcher."""
-  topology = topology.launched_by(launcher, experiment)
-  topology_lib.check_launch(
-    topology, launcher, experiment.deterministic, experiment.eager
-  )
-  topology.check(experiment)
-  if topology.has_program and launcher.needs_pickles:
-    callback_list.check_can_travel(launcher.name)
-  return topology
-
-
-def _check_tensorflow() -> None:
-  """Raises ValueError if traced functions cannot leave their graph."""
-  found = []
-
-  def look():
-    with tf.init_scope():
-      found.append(tf.executing_eagerly())
-
-  tf.function(look, autograph=False).get_concrete_function()
-  if found[0]:
-    return
-  raise ValueError(
-    'tensorflow must be imported before `absl.app.run` is called, but was '
-    'first imported inside it, where its functions cannot create variables. '
-    'Import `tensorflow` at the top of the script.'
-  )
-
-
-@contextlib.contextmanager
-def _display(
-  session: session_lib.Session, is_shown: bool
-) -> Iterator[Callable[[loggers.Status], None]]:
-  """Yields a function that displays the status."""
-  dashboard = contextlib.nullcontext()
-  if is_shown:
-    dashboard = loggers.Dashboard(is_live=not session.experiment.eager)
-  with dashboard as shown:
-
-    def show(status: loggers.Status) -> None:
-      printed.shorten(session.log_directory)
-      if shown is not None:
-        shown.update(status)
-
-    yield show
-
-
-def check(
-  experiment: experiment_lib.Experiment,
-  topology: topology_lib.Topology,
-  launch_type: launcher_lib.Launcher,
-) -> None:
-  """Checks whether `run` would accept an experiment; writes nothing."""
-  experiment, callback_list = _split_callbacks(experiment)
-  topology = _check(topology, launch_type, experiment, callback_list)
-  resuming.check(
-    experiment,
-    topology.transports(experiment),
-    topology.smallest_batch(experiment),
-    topology.check_experience,
   )

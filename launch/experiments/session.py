@@ -7,15 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from repertory.agents.reward_models import reward_model_config
 from repertory.components import learners, replay, specs, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import devices, signals
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
+from repertory.launch.experiments import (
+  directories,
+  environment_batches,
+  failures,
+)
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.experiments import failures
-from repertory.launch.opening import directories, environment_batches
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Session:
   """A checked run; picklable.
 
   Attributes:
-    experiment: The experiment to run.
+    experiment: The experiment to run, without its callbacks.
     spec: The environment's spec.
     experience: The agent's experience, with a bundled queue if supported.
     counts: 'steps', 'episodes', 'learner_steps' and 'runs' before this run.
@@ -41,12 +45,13 @@ class Session:
     num_restarts: Number of restarts of nodes before this start.
     message: Note for the user about this start.
     restarted_after: Failure after which all nodes were restarted, if any.
-    transport: Kind of experience transport: see `transports.Road.kind`.
+    transport: Kind of experience transport, see `Transport.kind`.
     sharding: Sharding of the run among nodes, in words.
     initial: Description of the run whose networks this one began with, if any.
     callback_list: Callbacks of the coordinator.
     run_layout: Topology, launcher and their settings as plain values by
       name, for callbacks.
+    title: Title of the run, as displayed.
     part: The learner's index and share; None for the whole run.
   """
 
@@ -64,6 +69,7 @@ class Session:
   initial: Mapping[str, Any] | None = None
   callback_list: callbacks_lib.CallbackList = callbacks_lib.NONE
   run_layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+  title: str = ''
   part: LearnerShare | None = None
 
   @property
@@ -92,7 +98,7 @@ class Session:
   @property
   def replay_directory(self) -> str:
     """Folder of the checkpoints of the transport or its replay server."""
-    return os.path.join(self.checkpoint_directory, '.replay')
+    return os.path.join(self.experiment.directory, directories.REPLAY)
 
   @property
   def divergence(self) -> learners.Divergence:
@@ -180,19 +186,9 @@ class Session:
 
   def replay_of(self, checkpoint: checkpointing.Checkpoint) -> str | None:
     """Returns the folder of a checkpoint's tables, if they can be restored."""
-    return None if self.explain_omission(checkpoint) else checkpoint.replay_path
-
-  def explain_omission(self, checkpoint: checkpointing.Checkpoint) -> str:
-    """Explains why a checkpoint's tables, if any, cannot be restored; or ''."""
-    if checkpoint.replay_path is None:
-      return ''
-    if transport_of(checkpoint) != self.transport:
-      return 'those of the checkpoint are in the format of other topologies'
-    expected = self.experience.learned.bundle_sizes
-    without = dict.fromkeys(expected, 1)
-    if checkpoint.state.get('bundle_sizes', without) != expected:
-      return 'its queue has bundles of another size'
-    return ''
+    if explain_omission(checkpoint, self.transport, self.experience):
+      return None
+    return checkpoint.replay_path
 
   def make_checkpointer(self) -> checkpointing.Checkpointer:
     return checkpointing.Checkpointer(
@@ -220,8 +216,36 @@ class Session:
     `generation` is the number of earlier starts of the calling node in the run.
     """
     settings = environment_batches.settings_of(self.experiment, evaluates)
-    return settings.make(
+    return settings.make_environments(
       environment_batches.renew(self.environment_seeds(ids), generation)
+    )
+
+  def restarted(
+    self, num_restarts: int, failure: failures.Failure
+  ) -> 'Session | None':
+    """Returns the session of a restart of all nodes, which have ended.
+
+    It resumes from the newest checkpoint; None without one. `num_restarts`
+    includes this restart.
+    """
+    checkpoint = directories.load_checkpoint(self.experiment.directory)
+    if checkpoint is None:
+      return None
+    checkpointing.prepare_replay(
+      self.replay_of(checkpoint), self.replay_directory
+    )
+    omission = explain_omission(checkpoint, self.transport, self.experience)
+    return dataclasses.replace(
+      self,
+      counts=checkpoint.state['counts'],
+      elapsed_seconds=checkpoint.state['elapsed_seconds'],
+      is_resumed=True,
+      num_restarts=num_restarts,
+      restarted_after=failure,
+      message=(
+        f'{failure.node} was lost; all started again from checkpoint '
+        f'{os.path.basename(checkpoint.path)}{omission}'
+      ),
     )
 
   @property
@@ -263,6 +287,58 @@ SAMPLING, DEMONSTRATIONS = range(4, 6)
 # Not specific to a run: continues with the count of samples, see
 # `nodes.bellman_updater`.
 TARGETS = 6
+
+
+def check_identity(
+  checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
+) -> None:
+  """Raises CheckpointError for one of another experiment, with differences."""
+  found = reward_model_config.with_present_names(checkpoint.state['experiment'])
+  names = [
+    name
+    for name in sorted(found.keys() | identity.keys())
+    if found.get(name) != identity.get(name)
+  ]
+  if 'builder' in names:  # Its settings differ, too; so do its tables.
+    names = [name for name in names if '.' not in name]
+  names = [n for n in names if not n.startswith('table.')] or names
+  if not names:
+    return
+  differences = [
+    f'{name}: {found.get(name, "nothing")} in the checkpoint, '
+    f'{identity.get(name, "nothing")} now'
+    for name in names
+  ]
+  raise checkpointing.CheckpointError(
+    f'Checkpoint {checkpoint.path} is of another experiment: '
+    f'{"; ".join(differences)}. Use the settings of the checkpoint, or choose '
+    'another directory.',
+    fresh=True,
+  )
+
+
+def explain_omission(
+  checkpoint: checkpointing.Checkpoint,
+  transport: str,
+  experience: experience_lib.Experience,
+) -> str:
+  """Explains why a checkpoint's tables cannot be restored; '' if they can.
+
+  Args:
+    transport: Kind of the run's transport.
+    experience: Description of its tables.
+  """
+  why = ''
+  if checkpoint.replay_path is None:
+    return why
+  if transport_of(checkpoint) != transport:
+    why = 'those of the checkpoint are in the format of other topologies'
+  else:
+    expected = experience.learned.bundle_sizes
+    without = dict.fromkeys(expected, 1)
+    if checkpoint.state.get('bundle_sizes', without) != expected:
+      why = 'its queue has bundles of another size'
+  return why and f', but with empty replay tables: {why}'
 
 
 def transport_of(checkpoint: checkpointing.Checkpoint) -> str:

@@ -11,8 +11,8 @@ from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.environments.wrappers import previous_action
-from repertory.launch.opening import offline_checks
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import offline_checks
 
 _REPORT_SECONDS = 1.0
 

@@ -5,6 +5,7 @@ import datetime
 import fcntl
 import os
 import re
+import shutil
 import stat
 import tempfile
 import time
@@ -21,6 +22,7 @@ BEST = 'best'  # Policy of the best evaluation.
 INITIAL = 'initial'  # Initial networks, from another run.
 LEARNERS = '.learners'  # One folder for each of several learners.
 STORING = '.storing'  # Hard links to checkpoints being uploaded.
+REPLAY = os.path.join(CHECKPOINTS, '.replay')  # Of the transport or its server.
 FOLDERS = (LOGS, CHECKPOINTS, BEST, DIVERGED, INITIAL)
 
 LOCK = '.lock'
@@ -69,20 +71,21 @@ def check_folder(directory: str, name: str) -> None:
     )
 
 
-def check_entries(directory: str) -> None:
+def check_run(directory: str) -> None:
   """Raises SettingError for entries of kinds that runs never write.
 
   Opening a FIFO would block, and a symbolic link would redirect writes. The
   directory itself may be a symbolic link, or missing.
   """
+  for name in FOLDERS:
+    check_folder(directory, name)
   check_kinds(directory, (*FOLDERS, LEARNERS, STORING, LOCK))
   # Not recursively: the folder of W&B in the logs has links.
   folders = [os.path.join(directory, name) for name in (*FOLDERS, LEARNERS)]
   walk = os.walk(os.path.join(directory, LOGS, printed.NODES))
   for folder in (*folders, *(path for path, _, _ in walk)):
-    with contextlib.suppress(
-      OSError
-    ):  # It is missing, or another run moves it.
+    # It may be missing, or another run moves it.
+    with contextlib.suppress(OSError):
       names = [
         os.path.join(folder, name) for name in sorted(os.listdir(folder))
       ]
@@ -109,6 +112,16 @@ def check_kinds(
       )
 
 
+def load_checkpoint(
+  directory: str, check_replay: bool = True, best: bool = False
+) -> checkpointing.Checkpoint | None:
+  """Reads a run's newest checkpoint, or that of its best policy, if any."""
+  folder = BEST if best else CHECKPOINTS
+  check_folder(directory, folder)
+  path = os.path.join(directory, folder)
+  return checkpointing.Checkpointer(path).load(check_replay)
+
+
 def check_new(path: str, setting: str = 'path') -> None:
   """Raises SettingError unless a folder is empty, or can be made."""
   found = ''
@@ -133,6 +146,13 @@ def describe_absence(directory: str) -> str:
   return ''
 
 
+def has_checkpoint(directory: str) -> bool:
+  """Whether a run's directory has a checkpoint to resume from."""
+  check_folder(directory, CHECKPOINTS)
+  path = os.path.join(directory, CHECKPOINTS)
+  return checkpointing.Checkpointer(path).newest() is not None
+
+
 def check_trained(directory: str, best: bool = False) -> None:
   """Raises SettingError unless there is a checkpoint, or `best` policy."""
   path = os.path.join(directory, BEST if best else CHECKPOINTS)
@@ -152,14 +172,22 @@ def absence(directory: str, best: bool) -> SettingError:
   )
 
 
-def clear_way(log_directory: str) -> str:
-  """Sets aside what is in the way of the logs of nodes; describes it.
+def prepare_run(directory: str, replay_path: str | None) -> str:
+  """Prepares a held directory for a run; returns a note on what was moved.
 
-  That is a file named as their folder, or a folder named as a file.
+  Args:
+    replay_path: Replay tables of the checkpoint to resume from; None to start
+      with empty ones.
   """
-  notes = []
+  path = os.path.join(directory, CHECKPOINTS)
+  checkpointing.Checkpointer(path).remove_unfinished()
+  shutil.rmtree(os.path.join(directory, STORING), ignore_errors=True)
+  checkpointing.prepare_replay(replay_path, os.path.join(directory, REPLAY))
+  logs, notes = os.path.join(directory, LOGS), []
+  os.makedirs(logs, exist_ok=True)
+  # A file named as the folder of node logs, or a folder named as a file.
   for name, is_folder in ((printed.NODES, True), (printed.NATIVE, False)):
-    path = os.path.join(log_directory, name)
+    path = os.path.join(logs, name)
     if os.path.lexists(path) and os.path.isdir(path) != is_folder:
       notes.append(f'{path} was in the way and is now {set_aside(path)}')
   return '; '.join(notes)
@@ -220,6 +248,17 @@ def hold(directory: str) -> Iterator[None]:
         # Closing would not do it while others have copies of the descriptor.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
       os.close(descriptor)
+
+
+@contextlib.contextmanager
+def start_over(directory: str) -> Iterator[None]:
+  """Moves the contents of a held directory aside, and holds a new one."""
+  if os.listdir(directory) == [LOCK]:
+    yield
+    return
+  set_aside(directory)
+  with hold(directory):
+    yield
 
 
 def is_held(directory: str) -> bool:

@@ -6,6 +6,7 @@
 Run them with pytest: they use its `tmp_path` fixture.
 """
 
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -18,14 +19,14 @@ from typing import Any
 
 import cloudpickle
 
+from repertory import launch
 from repertory.agents import dqn
 from repertory.components.config import settings
 from repertory.environments.registry import registry
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks, failures
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import resuming
-from repertory.launch.running import run
+from repertory.launch.opening import opened, plan
 from repertory.launch.topologies import topology as topology_lib
 
 # Processes start slowly on a busy machine.
@@ -81,15 +82,12 @@ class TopologyConformance:
 
   def test_graph_shows_all_nodes(self, tmp_path):
     topology = self.make_topology()
-    experiment = self.make_experiment(tmp_path)
-    topology.check(experiment)
-    transports = topology.transports(experiment)
-    with resuming.open_session(experiment, kinds=transports) as session:
+    with self._open(self.make_experiment(tmp_path), topology) as session:
       graph = topology.call_graph(session)
       names = {kinds.COORDINATOR.name}
       if topology.has_program:
-        for plan in topology.program(session, 'title'):
-          names.update(plan.names)
+        for node in topology.program(session, 'title'):
+          names.update(node.names)
     assert names <= set(graph.nodes), (
       f'The graph must show {sorted(names)}; got {graph.nodes}.'
     )
@@ -105,15 +103,15 @@ class TopologyConformance:
       raise unittest.SkipTest(
         'The topology runs in one thread, without a node graph.'
       )
-    with resuming.open_session(self.make_experiment(tmp_path)) as session:
-      for plan in topology.program(session, 'title'):
-        for one in (plan, *plan.beside):
+    with self._open(self.make_experiment(tmp_path), topology) as session:
+      for node in topology.program(session, 'title'):
+        for one in (node, *node.beside):
           # Only threads can share objects that cannot be pickled.
           if topology.launch_types is None:
             cloudpickle.dumps(one.make)
         coordinator = kinds.COORDINATOR.name
-        assert plan.name == coordinator or coordinator in plan.calls, (
-          f'{plan.name!r} must call the coordinator, to send heartbeats.'
+        assert node.name == coordinator or coordinator in node.calls, (
+          f'{node.name!r} must call the coordinator, to send heartbeats.'
         )
 
   def test_runs_to_the_end_and_resumes(self, tmp_path):
@@ -150,11 +148,18 @@ class TopologyConformance:
       assert time.monotonic() < deadline, 'All threads of the run must end.'
       time.sleep(0.05)
 
-  def run(self, experiment: experiment_lib.Experiment) -> run.Result:
+  def run(self, experiment: experiment_lib.Experiment) -> launch.Result:
     """Runs an experiment to its end."""
-    return run.run(
+    return launch.run(
       experiment, self.make_topology(), self.launch_type, display=False
     )
+
+  @contextlib.contextmanager
+  def _open(self, experiment, topology):
+    """Yields the session of a new run."""
+    checked = plan.make_plan(experiment, topology, self.launch_type)
+    with opened.open_run(checked) as held:
+      yield held.make_session()
 
   def _check_steps(self, result):
     steps, max_steps = result.status.steps, self.max_steps

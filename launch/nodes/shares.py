@@ -6,9 +6,9 @@ import os
 from repertory.components import specs, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import directories, preflight
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories, preflight, resuming
-from repertory.launch.opening import session as session_lib
+from repertory.launch.experiments import session as session_lib
 
 
 def make_experiment(
@@ -39,11 +39,9 @@ def describe_experience(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
 ) -> experience_lib.Experience:
   """Returns the experience of a learner's share, after checking it."""
-  experience = preflight.describe_experience(experiment, spec)
   kinds = [transports.InProcessTransport.kind]
-  (option,) = preflight.find_options(experiment, experience, kinds)
-  preflight.check_steps(experiment, experience, kinds)
-  return option.experience
+  experience, _ = preflight.describe(experiment, spec, kinds)
+  return experience
 
 
 def make_sessions(
@@ -81,7 +79,7 @@ def make_sessions(
 def resume(session: session_lib.Session) -> session_lib.Session:
   """Returns the session of a learner that resumes from its own checkpoint."""
   directory = session.experiment.directory
-  checkpoint = resuming.load_checkpoint(directory)
+  checkpoint = directories.load_checkpoint(directory)
   if checkpoint is None:
     raise checkpointing.CheckpointError(
       f'A checkpoint must be in {directory}, found none.'

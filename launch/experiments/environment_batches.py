@@ -1,12 +1,15 @@
 """Environment batches of nodes; needs no TensorFlow."""
 
+import contextlib
 import dataclasses
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import dm_env
 import numpy as np
 import tree
+from absl import logging
 
 from repertory.components import offline, specs
 from repertory.components.config import settings
@@ -14,6 +17,8 @@ from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
 from repertory.environments.wrappers import previous_action
+
+_EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 EnvironmentBatch: TypeAlias = (
   vector_batch.VectorBatch
@@ -45,7 +50,7 @@ class EnvironmentSettings:
   record: str | None = None
   info: Sequence[str] = ()
 
-  def make(self, seeds: Sequence[int]) -> EnvironmentBatch:
+  def make_environments(self, seeds: Sequence[int]) -> EnvironmentBatch:
     """Makes a batch of one environment for each seed."""
     make_batch = getattr(self.factory, 'make_batch', None)
     if self.are_independent:
@@ -113,3 +118,68 @@ def renew(seeds: Sequence[int], *lives: int) -> list[int]:
     int(np.random.SeedSequence([seed, *lives]).generate_state(1)[0] >> 1)
     for seed in seeds
   ]
+
+
+def find_spec(experiment: Any) -> specs.EnvironmentSpec:
+  """Makes an `Experiment`'s environments once, and returns their spec.
+
+  Raises:
+    ValueError: If they cannot be made, or those of evaluations have another
+      spec.
+  """
+  spec = _find_spec(experiment, evaluates=False)
+  if experiment.evaluation_environment_factory is not None:
+    found = _find_spec(experiment, evaluates=True)
+    compare(_EVALUATION_FACTORY, spec, found)
+  return spec
+
+
+def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
+  """Makes an environment, and closes it."""
+  name = f"environment '{experiment.environment}'"
+  if evaluates:
+    name = f'environment of {_EVALUATION_FACTORY}'
+  with making(name):
+    made_by = settings_of(experiment, evaluates)
+    environments = made_by.make_environments([experiment.seed])
+    try:
+      return specs.make_environment_spec(environments)
+    finally:
+      try:
+        environments.close()
+      except Exception:  # Its spec is known already.
+        logging.exception('The environment that was tried cannot be closed:')
+
+
+@contextlib.contextmanager
+def making(name: str) -> Iterator[None]:
+  """Names an environment in errors of its code, which may be of any type."""
+  try:
+    yield
+  except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
+    raise  # Their messages say what to do.
+  except BaseException as error:  # Including SystemExit and StopIteration.
+    raise ValueError(
+      f'{name[0].upper()}{name[1:]} cannot be made:\n'
+      + ''.join(traceback.format_exception(error))
+    ) from error
+
+
+def compare(
+  setting: str, trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec
+) -> None:
+  """Raises SettingError if a policy of one spec cannot act in the other."""
+  for what, expected, got in zip(trained._fields, trained, found):
+
+    def compared(one: specs.Array, is_exact: bool = what == 'actions'):
+      # Bounds of observations have no effect on the policy.
+      return one if is_exact else (one.shape, one.dtype)
+
+    if tree.map_structure(compared, expected) != tree.map_structure(
+      compared, got
+    ):
+      raise settings.SettingError(
+        setting,
+        f'must make environments with the {what} of those that are trained '
+        f'on, {expected}; got {got}.',
+      )

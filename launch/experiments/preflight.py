@@ -18,28 +18,30 @@ class ReplayOption(NamedTuple):
   warning: str
 
 
-def describe_experience(
-  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-) -> experience_lib.Experience:
-  """Returns the agent's experience, with demonstrations; call it only once."""
-  experience = experiment.builder.experience(spec, experiment.num_environments)
-  fraction = experiment.demonstration_fraction
-  return experience.with_demonstrations(fraction) if fraction else experience
-
-
-def find_options(
+def describe(
   experiment: experiment_lib.Experiment,
-  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
   kinds: Sequence[str],
   smallest_batch: int | None = None,
-) -> list[ReplayOption]:
-  """Returns the replay options of an experiment, the best first.
+) -> tuple[experience_lib.Experience, list[ReplayOption]]:
+  """Returns the agent's experience, and its replay options, the best first.
 
-  An experiment that could deadlock in one topology is refused in all: equal
+  To be called once: the experience of some agents takes random numbers. An
+  experiment that could deadlock in one topology is refused in all: equal
   experiments mean the same algorithm. docs/operations.md lists the checks.
   Options with a warning come last; a ValueError says why nothing is possible.
+
+  Args:
+    kinds: Kinds of transport that the topology supports.
+    smallest_batch: See `Topology.smallest_batch`.
   """
-  experience.check(experiment.num_environments)
+  num_environments = experiment.num_environments
+  experience = experiment.builder.experience(spec, num_environments)
+  if experiment.demonstration_fraction:
+    experience = experience.with_demonstrations(
+      experiment.demonstration_fraction
+    )
+  experience.check(num_environments)
   if experience.is_offline and transports.OFFLINE not in kinds:
     raise SettingError(
       'topology',
@@ -62,7 +64,9 @@ def find_options(
       options.append(ReplayOption(kind, experience.bundled(bundle), warning))
   if not options:
     raise refusals[0]
-  return sorted(options, key=lambda one: bool(one.warning))
+  if transports.OFFLINE not in kinds:  # There, any number of steps will do.
+    _check_steps(experiment, experience)
+  return experience, sorted(options, key=lambda one: bool(one.warning))
 
 
 def _check_memory(
@@ -98,14 +102,10 @@ def _check_memory(
   )
 
 
-def check_steps(
-  experiment: experiment_lib.Experiment,
-  experience: experience_lib.Experience,
-  kinds: Sequence[str],
+def _check_steps(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
 ) -> None:
   """Raises SettingError if a run would end before the first learner step."""
-  if transports.OFFLINE in kinds:
-    return  # Any number of learner steps is possible.
   max_items = experiment.max_items(experience)
   if experience.updates_due(max_items):
     return

@@ -1,7 +1,6 @@
 """Checks of offline data, demonstrations and folders of recordings."""
 
 import contextlib
-import dataclasses
 import os
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
@@ -13,12 +12,14 @@ from repertory.components import offline, specs, transports
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.transports import experience as experience_lib
 from repertory.environments.wrappers import previous_action
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import directories
 from repertory.launch.platform import machine_memory
 
 
-def check(experiment: experiment_lib.Experiment, paths: Sequence[str]) -> None:
+def check_settings(
+  experiment: experiment_lib.Experiment, paths: Sequence[str]
+) -> None:
   """Raises SettingError for settings of acting, and without data."""
   if experiment.builder.needs_own_steps:
     raise SettingError(
@@ -104,16 +105,26 @@ def _check_returns(
       )
 
 
-def check_demonstrations(
+def check_data(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   spec: specs.EnvironmentSpec,
   kinds: Collection[str],
 ) -> None:
-  """Raises SettingError for missing or unfit demonstrations, or no share.
+  """Raises SettingError for unfit demonstrations, or folders of recordings.
 
   `kinds` are the allowed kinds of transport.
   """
+  _check_demonstrations(experiment, experience, spec, kinds)
+  prepare_recording(experiment, spec, writes=False)
+
+
+def _check_demonstrations(
+  experiment: experiment_lib.Experiment,
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  kinds: Collection[str],
+) -> None:
   paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
   if bool(paths) != bool(fraction):
     raise SettingError(
@@ -223,15 +234,3 @@ def recorded_spec(
   if not experiment.builder.observes_previous_action_and_reward:
     return spec
   return spec._replace(observations=previous_action.original(spec.observations))
-
-
-def with_absolute_paths(
-  experiment: experiment_lib.Experiment,
-) -> experiment_lib.Experiment:
-  """Returns the experiment with absolute paths, for nodes in other folders."""
-  record, data = experiment.record, experiment.demonstrations
-  return dataclasses.replace(
-    experiment,
-    record=None if record is None else os.path.abspath(record),
-    demonstrations=tuple(map(os.path.abspath, data)),
-  )

@@ -1,5 +1,0 @@
-"""`launch.run`, and the conformance suite of topologies."""
-
-from repertory.components.config import lazy_imports
-
-__getattr__, __dir__ = lazy_imports.modules(__name__)
