@@ -107,7 +107,9 @@ def test_other_environments_are_refused(tmp_path, use):
     experiment, environment_factory=lambda seed: other
   )
   arguments = [str(tmp_path / 'data')] if use is launch.record else []
-  message = r'environment must have the observations .*\(3,\).*; got .*\(4,\)'
+  message = (
+    r'environment_factory must make .* observations .*\(3,\).*got .*\(4,\)'
+  )
   with pytest.raises(SettingError, match=message):
     use(changed, 1, *arguments)
 
