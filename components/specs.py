@@ -106,12 +106,13 @@ def from_json(content: Any) -> types.Nest:
     case {'tuple': parts}:
       return tuple(from_json(part) for part in parts)
   shape, name = tuple(content['shape']), content['name']
-  dtype = np.dtype(content['dtype'])
+  dtype: Any = np.dtype(content['dtype'])
   if dtype.hasobject:
     raise ValueError(f'dtype must be of numbers, got {dtype}.')
   if 'num_values' in content:
     return DiscreteArray(content['num_values'], dtype, name)
   if 'minimum' not in content:
     return Array(shape, dtype, name)
-  bounds = (np.asarray(content[one], dtype) for one in ('minimum', 'maximum'))
-  return BoundedArray(shape, dtype, *bounds, name)
+  minimum = np.asarray(content['minimum'], dtype)
+  maximum = np.asarray(content['maximum'], dtype)
+  return BoundedArray(shape, dtype, minimum, maximum, name)

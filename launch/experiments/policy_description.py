@@ -19,6 +19,7 @@ from repertory.components.config import settings as settings_lib
 from repertory.components.runtime import versions
 from repertory.environments.registry import registry as environments_registry
 from repertory.environments.values import argument_checks
+from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import experiment as experiment_lib
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def check(saved: checkpointing.Checkpoint, directory: str) -> dict[str, Any]:
 
 
 def read_spec(
-  saved: checkpointing.Checkpoint,
+  saved: checkpointing.Checkpoint, builder: 'builder_lib.Builder'
 ) -> specs.EnvironmentSpec | None:
   """Returns the spec in a description; None if it has none.
 
@@ -107,9 +108,12 @@ def read_spec(
   if found is None:
     return None
   try:
-    return specs.EnvironmentSpec(
+    spec = specs.EnvironmentSpec(
       **{name: specs.from_json(part) for name, part in found.items()}
     )
+    if builder.observes_previous_action_and_reward:
+      previous_action.original(spec.observations)  # It must have one.
+    return spec
   except Exception as error:  # Any other JSON may raise anything.
     raise checkpointing.CheckpointError(
       f'The spec in {saved.path} cannot be read: {type(error).__name__}: '

@@ -60,7 +60,7 @@ class Trained:
     self.agent, self.environment = identity['agent'], identity['environment']
     self.counts: Mapping[str, int] = checkpoint.state['counts']
     self.num_environments: int = identity['num_environments']
-    spec = policy_description.read_spec(checkpoint)
+    spec = policy_description.read_spec(checkpoint, builder)
     if spec is None:
       batch = self._make(self._environments, [identity['seed']])
       spec = specs.make_environment_spec(batch)

@@ -63,7 +63,8 @@ def record(
     policy = policy_lib.TrainedPolicy(trained, explore, seed)
     size = min(loading.BATCH_SIZE, num_episodes)
     seeds = np.random.SeedSequence(seed).generate_state(size, np.uint64) >> 2
-    with contextlib.closing(trained.make_environments(seeds.tolist())) as made:
+    made: Any = trained.make_environments(seeds.tolist())
+    with contextlib.closing(made):
       return _run(made, trained, policy, num_episodes, output, is_interrupted)
 
 

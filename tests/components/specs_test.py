@@ -15,7 +15,7 @@ _IMAGE = specs.BoundedArray((2, 2, 1), np.uint8, 0, 255, 'image')
   'nest',
   [
     specs.Array((3,), np.float32),
-    specs.DiscreteArray(3, np.int64, 'action'),
+    specs.DiscreteArray(3, np.int32, 'action'),
     specs.BoundedArray((2,), np.float32, [-np.inf, 0.1], [np.inf, 1e30]),
     {'b': [_IMAGE, (_IMAGE,)], 'a': {'dict': _IMAGE, 'shape': []}},
   ],
