@@ -44,13 +44,42 @@ def export(
   Raises:
     OSError: If it cannot be written; no partial folder is left.
   """
-  step = _Step(policy, observation_spec, policy.initial_state(range(1)))
-  kept = step.find_needed()
-  signatures = {_ACT: step.trace(observation_names, kept)}
+  observation = specs.tensor_spec(observation_spec, None)
+  observations = dict(zip(observation_names, tree.flatten(observation)))
+  state = tree.map_structure(
+    lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype),
+    policy.initial_state(range(1)),
+  )
+  states = dict(zip(name_leaves(state, 'state'), tree.flatten(state)))
+
+  def step(tensors):
+    """Returns action and next state by name, from tensors by name."""
+    output = policy.step(
+      tree.unflatten_as(observation, [tensors[name] for name in observations]),
+      tree.unflatten_as(state, [tensors[name] for name in states]),
+    )
+    names = name_leaves(output.action, 'action')
+    actions = dict(zip(names, tree.flatten(output.action)))
+    return actions, dict(zip(states, tree.flatten(output.state)))
+
+  kept = _find_needed(step, {**observations, **states})
+
+  def act(**tensors):
+    size = tf.shape(tensors[observation_names[0]])[:1]
+    unused = {
+      name: tf.zeros(tf.concat([size, spec.shape[1:]], 0), spec.dtype)
+      for name, spec in states.items()
+      if name not in kept
+    }
+    actions, after = step({**tensors, **unused})
+    return {**actions, **{name: after[name] for name in states if name in kept}}
+
+  arguments = {n: spec for n, spec in states.items() if n in kept}
+  signatures = {_ACT: _trace(act, {**observations, **arguments})}
   if kept:
-    leaves = initial_leaves(MAX_DIFFERING_ROWS)
+    rows = dict(zip(states, initial_leaves(MAX_DIFFERING_ROWS)))
     signatures[_INITIAL_STATE] = _trace_initial_state(
-      {name: leaves[i] for i, name in kept.items()}
+      {name: rows[name] for name in arguments}
     )
   holder: Any = tf.Module()  # Variables must belong to a module.
   holder.held = list(signatures[_ACT].graph.variables)
@@ -71,78 +100,25 @@ def name_leaves(nest: types.Nest, *root: str) -> list[str]:
   return names
 
 
-class _Step:
-  """A policy step on flat leaves."""
+def _find_needed(
+  step: Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]],
+  arguments: dict[str, tf.TensorSpec],
+) -> set[str]:
+  """Returns the names of state leaves that may affect an action."""
+  needed: set[str] = set()
 
-  def __init__(
-    self,
-    policy: interfaces.Policy,
-    observation_spec: types.Nest,
-    state: types.Nest,
-  ):
-    self._policy = policy
-    self._observation = specs.tensor_spec(observation_spec, None)
-    self._observations = tree.flatten(self._observation)
-    self._state = tree.map_structure(
-      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), state
-    )
-    self._states = tree.flatten(self._state)
-
-  def find_needed(self) -> dict[int, str]:
-    """Returns names by index of state leaves that may affect an action."""
-
-    def step(*leaves):
-      n = len(self._observations)
-      actions, states = self._run(leaves[:n], leaves[n:])
-      return [*actions.values(), *states]
-
-    traced = tf.function(step, autograph=False).get_concrete_function(
-      *self._observations, *self._states
-    )
-    num_states = len(self._states)
-    arguments = traced.inputs[len(self._observations) :][:num_states]
-    places = {tensor.ref(): i for i, tensor in enumerate(arguments)}
-    num_actions = len(traced.outputs) - num_states
-    sought, needed = list(traced.outputs[:num_actions]), set()
+  def find(**tensors):
+    actions, states = step(tensors)
+    names = {tensors[name].ref(): name for name in states}
+    sought = list(actions.values())
     while sought:
-      found = {places[ref] for ref in _find_sources(sought) if ref in places}
-      sought = [traced.outputs[num_actions + i] for i in found - needed]
-      needed |= found
-    names = name_leaves(self._state, 'state')
-    return {i: names[i] for i in sorted(needed)}
+      found = {names[ref] for ref in _find_sources(sought) if ref in names}
+      sought = [states[name] for name in found - needed]
+      needed.update(found)
+    return actions
 
-  def trace(
-    self, observation_names: Sequence[str], kept: dict[int, str]
-  ) -> Any:
-    """Traces the step with some leaves of the state; the others are zeros."""
-
-    def step(**tensors):
-      observations = [tensors[name] for name in observation_names]
-      size = tf.shape(observations[0])[:1]
-      states = [
-        tensors[kept[i]]
-        if i in kept
-        else tf.zeros(tf.concat([size, spec.shape[1:]], 0), spec.dtype)
-        for i, spec in enumerate(self._states)
-      ]
-      actions, states = self._run(observations, states)
-      return {**actions, **{name: states[i] for i, name in kept.items()}}
-
-    arguments = dict(zip(observation_names, self._observations))
-    arguments.update({name: self._states[i] for i, name in kept.items()})
-    return _trace(step, arguments)
-
-  def _run(
-    self, observations: Sequence[tf.Tensor], states: Sequence[tf.Tensor]
-  ) -> tuple[dict[str, tf.Tensor], list[tf.Tensor]]:
-    """Returns actions by name, and the states after the step."""
-    output = self._policy.step(
-      tree.unflatten_as(self._observation, observations),
-      tree.unflatten_as(self._state, states),
-    )
-    names = name_leaves(output.action, 'action')
-    actions = dict(zip(names, tree.flatten(output.action)))
-    return actions, tree.flatten(output.state)
+  _trace(find, arguments)
+  return needed
 
 
 def _find_sources(tensors: Sequence[Any]) -> set[Any]:
