@@ -79,25 +79,13 @@ class TrainedPolicy:
     self.steps = trained.counts['steps']
     self.learner_steps = trained.counts['learner_steps']
     self.checkpoint = trained.checkpoint.path
-    self._inner_spec = trained.spec
     # Evaluation policies do not depend on the number of environments.
-    num_environments = saved_model.MAX_DIFFERING_ROWS
+    self._num_environments = saved_model.MAX_DIFFERING_ROWS
     if explore:
-      num_environments = trained.num_environments
-
-    def make_policy(seed: int):
-      acting = builder_lib.Acting(
-        trained.spec,
-        num_environments,
-        seed,
-        trained.steps_per_environment,
-        evaluation=not explore,
-      )
-      return trained.builder.make_policy(trained.network, acting)
-
-    self._policy = make_policy(seed)
-    self._initial_states = _InitialStates(make_policy, num_environments, seed)
-    state = self._initial_states.nest()
+      self._num_environments = trained.num_environments
+    self._trained, self._evaluates, self._seed = trained, not explore, seed
+    self._policy = self._make_policy(seed)
+    state = self._initial_state(0, 1)
     self._state_spec = compilation.specs_of(state)
     reset = self._policy.reset_state(state, tf.constant([True]))
     pairs = zip(tree.flatten(state), tree.flatten(reset))
@@ -207,13 +195,13 @@ class TrainedPolicy:
       OSError: If it cannot be written; partial output is removed.
     """
     directories.check_new(path)
-    inner = self._inner_spec.observations
+    inner = self._trained.spec.observations
     root = () if self._previous is not None else ('observation',)
     saved_model.export(
       self._policy,
       inner,
       saved_model.name_leaves(inner, *root),
-      self._initial_states.leaves,
+      self._initial_leaves,
       path,
     )
 
@@ -225,7 +213,7 @@ class TrainedPolicy:
       )
     # The first rows stay, and others begin an episode.
     num_kept = min(num_rows, len(self._step_type))
-    leaves = self._initial_states.leaves(num_rows)
+    leaves = self._initial_leaves(num_rows)
     for leaf, old in zip(leaves, self._state):
       leaf[:num_kept] = old[:num_kept]
     self._state = leaves
@@ -235,6 +223,35 @@ class TrainedPolicy:
     if self._previous is not None:
       self._previous.resize(num_rows)
     self._num_rows = num_rows
+
+  def _make_policy(self, seed: int) -> interfaces.Policy:
+    acting = builder_lib.Acting(
+      self._trained.spec,
+      self._num_environments,
+      seed,
+      self._trained.steps_per_environment,
+      evaluation=self._evaluates,
+    )
+    return self._trained.builder.make_policy(self._trained.network, acting)
+
+  def _initial_state(self, index: int, num_rows: int) -> types.Nest:
+    """Returns the initial state of the first rows of a round of environments.
+
+    Row r has the settings of environment r mod N, so there may be more rows
+    than a run has environments; each has random numbers of its own.
+    """
+    entropy = np.random.SeedSequence([self._seed, index])
+    seed = int(entropy.generate_state(1)[0] >> 1)
+    return self._make_policy(seed).initial_state(range(num_rows))
+
+  def _initial_leaves(self, num_rows: int) -> list[np.ndarray]:
+    """Returns the leaves of the first rows' states, `[num_rows, ...]` each."""
+    size = self._num_environments
+    rounds = [
+      self._initial_state(start // size, min(size, num_rows - start))
+      for start in range(0, num_rows, size)
+    ]
+    return [np.concatenate(parts) for parts in zip(*map(tree.flatten, rounds))]
 
   @functools.cached_property
   def _unflatten(self) -> nests.Unflattener:
@@ -256,7 +273,7 @@ class TrainedPolicy:
     self._compiled = compilation.CompiledFunction(
       act,
       (
-        specs.tensor_spec(self._inner_spec.observations, size),
+        specs.tensor_spec(self._trained.spec.observations, size),
         tf.TensorSpec([size], tf.int32),
         tree.map_structure(
           lambda leaf: tf.TensorSpec([size, *leaf.shape[1:]], leaf.dtype),
@@ -293,42 +310,6 @@ class LoopActor(core.Actor):
 
   def update(self, wait: bool = False) -> None:
     """Does nothing: the variables stay fixed."""
-
-
-class _InitialStates:
-  """Initial states of rows, with distinct random streams.
-
-  Row r gets the settings of environment r mod N, so there may be more rows than
-  a run has environments. Policies of `make_policy` differ in the seed alone.
-  """
-
-  def __init__(
-    self,
-    make_policy: Callable[[int], interfaces.Policy],
-    num_environments: int,
-    seed: int,
-  ):
-    self._make_policy = make_policy
-    self._num_environments = num_environments
-    self._seed = seed
-
-  def nest(self) -> types.Nest:
-    """Returns the state of one row, `[1, ...]`, in the policy's structure."""
-    return self._of_round(0, 1)
-
-  def leaves(self, num_rows: int) -> list[np.ndarray]:
-    """Returns the leaves of the first rows, `[num_rows, ...]` each."""
-    size = self._num_environments
-    rounds = [
-      tree.flatten(self._of_round(start // size, min(size, num_rows - start)))
-      for start in range(0, num_rows, size)
-    ]
-    return [np.concatenate(parts) for parts in zip(*rounds)]
-
-  def _of_round(self, index: int, num_rows: int) -> types.Nest:
-    entropy = np.random.SeedSequence([self._seed, index])
-    seed = int(entropy.generate_state(1)[0] >> 1)
-    return self._make_policy(seed).initial_state(range(num_rows))
 
 
 class _PreviousActions:
