@@ -53,33 +53,34 @@ def export(
   states = dict(zip(name_leaves(state, 'state'), tree.flatten(state)))
 
   def step(tensors):
-    """Returns action and next state by name, from tensors by name."""
-    output = policy.step(
-      tree.unflatten_as(observation, [tensors[name] for name in observations]),
-      tree.unflatten_as(state, [tensors[name] for name in states]),
+    nests = (
+      tree.unflatten_as(nest, [tensors[name] for name in names])
+      for nest, names in ((observation, observations), (state, states))
     )
-    names = name_leaves(output.action, 'action')
-    actions = dict(zip(names, tree.flatten(output.action)))
-    return actions, dict(zip(states, tree.flatten(output.state)))
+    output = policy.step(*nests)
+    return (
+      dict(
+        zip(name_leaves(output.action, 'action'), tree.flatten(output.action))
+      ),
+      dict(zip(states, tree.flatten(output.state))),
+    )
 
   kept = _find_needed(step, {**observations, **states})
 
   def act(**tensors):
     size = tf.shape(tensors[observation_names[0]])[:1]
-    unused = {
-      name: tf.zeros(tf.concat([size, spec.shape[1:]], 0), spec.dtype)
-      for name, spec in states.items()
-      if name not in kept
-    }
-    actions, after = step({**tensors, **unused})
-    return {**actions, **{name: after[name] for name in states if name in kept}}
+    for name in states.keys() - kept:
+      shape = tf.concat([size, states[name].shape[1:]], 0)
+      tensors[name] = tf.zeros(shape, states[name].dtype)
+    actions, after = step(tensors)
+    return {**actions, **{name: after[name] for name in kept}}
 
-  arguments = {n: spec for n, spec in states.items() if n in kept}
-  signatures = {_ACT: _trace(act, {**observations, **arguments})}
+  arguments = {**observations, **{name: states[name] for name in sorted(kept)}}
+  signatures = {_ACT: _trace(act, arguments)}
   if kept:
     rows = dict(zip(states, initial_leaves(MAX_DIFFERING_ROWS)))
     signatures[_INITIAL_STATE] = _trace_initial_state(
-      {name: rows[name] for name in arguments}
+      {name: rows[name] for name in sorted(kept)}
     )
   holder: Any = tf.Module()  # Variables must belong to a module.
   holder.held = list(signatures[_ACT].graph.variables)
