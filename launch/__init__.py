@@ -29,17 +29,4 @@ __all__ = [
 ]
 
 # Thin actors load no TensorFlow.
-__getattr__, __dir__ = lazy_imports.modules(
-  __name__,
-  Experiment='experiments.experiment',
-  NodeError='experiments.failures',
-  Callback='experiments.callbacks',
-  Result='opening.run',
-  RowLogger='experiments.callbacks',
-  TrainedPolicy='trained.policy',
-  evaluate='trained.evaluation',
-  load_policy='trained.policy',
-  make_experiment='experiments.naming',
-  record='trained.recording',
-  run='opening.run',
-)
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -6,9 +6,8 @@ from typing import Any
 import tensorflow as tf
 
 from repertory.agents.interface import builder
-from repertory.components import policies
-from repertory.components.actions import action_scaling, discrete_actions
-from repertory.components.distributions import bounded_gaussian
+from repertory.components import actions, distributions, policies
+from repertory.components.actions import discrete_actions
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
@@ -20,7 +19,7 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     acting: Conditions under which the policy acts.
   """
   num_environments = acting.num_environments
-  actions = discrete_actions.DiscreteActions(acting.spec.actions)
+  discrete = discrete_actions.DiscreteActions(acting.spec.actions)
   if acting.evaluation:
     epsilons = [config.evaluation_epsilon] * num_environments
     anneal_steps = 0
@@ -34,7 +33,7 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     'seed': acting.seed,
     'anneal_steps': anneal_steps,
     'steps_done': acting.steps_done,
-    'to_action': actions.to_action,
+    'to_action': discrete.to_action,
   }
 
 
@@ -43,7 +42,7 @@ def make_deterministic_policy(
   sigma: float,
   acting: builder.Acting,
   num_random_steps: int = 0,
-) -> policies.ContinuousPolicy:
+) -> 'policies.ContinuousPolicy':
   """Creates a deterministic policy with Gaussian exploration noise.
 
   Args:
@@ -64,7 +63,7 @@ def make_categorical_policy(
   network: Callable[[Any], tf.Tensor],
   acting: builder.Acting,
   num_random_steps: int = 0,
-) -> policies.CategoricalPolicy:
+) -> 'policies.CategoricalPolicy':
   """Creates a categorical policy over discrete actions.
 
   Args:
@@ -91,7 +90,7 @@ def make_continuous_policy(
   choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
   acting: builder.Acting,
   num_random_steps: int = 0,
-) -> policies.ContinuousPolicy:
+) -> 'policies.ContinuousPolicy':
   """Creates a policy from network outputs and Gaussian noise.
 
   Args:
@@ -107,7 +106,7 @@ def make_continuous_policy(
   return policies.ContinuousPolicy(
     network,
     choose,
-    action_scaling.ActionScaling(acting.spec.actions),
+    actions.action_scaling.ActionScaling(acting.spec.actions),
     acting.seed,
     num_random_steps=-(-num_random_steps // acting.num_environments),
     steps_done=acting.steps_done,
@@ -117,8 +116,8 @@ def make_continuous_policy(
 
 def make_bounded_gaussian_policy(
   network: Callable[[Any], tf.Tensor], acting: builder.Acting
-) -> policies.ContinuousPolicy:
+) -> 'policies.ContinuousPolicy':
   """Creates a policy that samples from `BoundedGaussian` distributions."""
-  size = action_scaling.ActionScaling(acting.spec.actions).size
-  distribution = bounded_gaussian.BoundedGaussian(size)
+  size = actions.action_scaling.ActionScaling(acting.spec.actions).size
+  distribution = distributions.bounded_gaussian.BoundedGaussian(size)
   return make_continuous_policy(network, distribution.sample, acting)

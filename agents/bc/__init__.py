@@ -19,4 +19,4 @@ AGENT = Agent(
   f'{__name__}.learning:BCBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, BCBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

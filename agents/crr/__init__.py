@@ -20,4 +20,4 @@ AGENT = Agent(
   f'{__name__}.learning:CRRBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, CRRBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -20,4 +20,4 @@ AGENT = Agent(
   f'{__name__}.learning:D4PGBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, D4PGBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from repertory import agents as folders
-from repertory.agents.interface import agent_config, user_agents
+from repertory.agents.interface import agent_config
 from repertory.agents.interface.agent import Agent
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
@@ -39,14 +39,20 @@ OTHER_NAMES = {
 
 
 @functools.cache
+def _folders() -> list[str]:
+  found = pkgutil.iter_modules(folders.__path__)
+  return [module.name for module in found if module.ispkg]
+
+
+def _in_folder(name: str) -> Agent | None:
+  """Returns the `AGENT` of a package, whose name is the agent's, or None."""
+  package = importlib.import_module(f'{folders.__name__}.{name}')
+  return getattr(package, 'AGENT', None)
+
+
 def agents() -> tuple[Agent, ...]:
   """Returns all baseline agents: the `AGENT` of each package."""
-  found = []
-  for module in pkgutil.iter_modules(folders.__path__):
-    if module.ispkg:
-      package = importlib.import_module(f'{folders.__name__}.{module.name}')
-      found.append(getattr(package, 'AGENT', None))
-  return tuple(agent for agent in found if agent is not None)
+  return tuple(filter(None, map(_in_folder, _folders())))
 
 
 def get(name: str) -> Agent:
@@ -60,10 +66,10 @@ def get(name: str) -> Agent:
     SettingError: If the agent is unknown, with a suggestion, or if the import
       path does not lead to a valid builder.
   """
-  by_name = {agent.name: agent for agent in agents()}
-  if name in by_name:
-    return by_name[name]
+  if name in _folders() and (agent := _in_folder(name)):
+    return agent
   if import_paths.SYNTAX.fullmatch(name) is None:
+    names = [one.name for one in agents()]
     owners = [one.name for one in agents() if name.lower() in one.presets]
     hint = ''
     if owners:
@@ -73,12 +79,15 @@ def get(name: str) -> Agent:
       )
     if close := _CLOSE_TO.get(name.lower()):
       hint = f' Did you mean {" or ".join(map(repr, close))}?{hint}'
-    hint = hint or settings_lib.did_you_mean(name, by_name)
+    hint = hint or settings_lib.did_you_mean(name, names)
     raise settings_lib.SettingError(
       'agent',
       f"must be the name of an agent, got '{name}'.{hint} Choose one "
-      f'of {", ".join(by_name)}, or {OWN} for a custom agent.',
+      f'of {", ".join(names)}, or {OWN} for a custom agent.',
     )
+  # Most runs have no custom agent.
+  from repertory.agents.interface import user_agents  # noqa: PLC0415
+
   return user_agents.find(name)
 
 

@@ -19,4 +19,4 @@ AGENT = Agent(
   f'{__name__}.learning:IQLBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, IQLBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

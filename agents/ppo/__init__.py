@@ -20,4 +20,4 @@ AGENT = Agent(
   f'{__name__}.learning:PPOBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, PPOBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -20,4 +20,4 @@ AGENT = Agent(
   f'{__name__}.learning:PQNBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, PQNBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

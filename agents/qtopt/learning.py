@@ -10,7 +10,14 @@ from repertory.agents.actor_critic import exploration
 from repertory.agents.qtopt import config as qtopt_config
 from repertory.agents.qtopt import cross_entropy_method
 from repertory.agents.replay import experience_replay
-from repertory.components import interfaces, learners, losses, networks, types
+from repertory.components import (
+  interfaces,
+  learners,
+  losses,
+  networks,
+  replay,
+  types,
+)
 from repertory.components.actions import action_scaling
 from repertory.components.runtime import data_parallel
 
@@ -85,18 +92,34 @@ class QTOptBuilder(experience_replay.TransitionReplayBuilder):
     experience = experience_replay.describe(
       updater_config, self.transitions, spec, num_environments
     )
-    item = experience.table.signature
-    return experience.with_bellman_updaters(
-      ((item.observation, item.action), item.reward),
-      config.train_buffer_size,
+    # The learner begins as soon as the train buffer has items for a batch.
+    batch_size, item = config.items_per_learner_step, experience.table.signature
+    limit = replay.RateLimit.with_default_buffer(
       config.samples_per_target,
-      config.items_per_learner_step,
-      {
+      min_size=batch_size,
+      batch_size=batch_size,
+      items_per_insert=experience.batch_size,
+    )
+    signature = types.SampleWithTargets(
+      (item.observation, item.action),
+      item.reward,
+      version=tf.TensorSpec([], tf.int64),
+    )
+    table = replay.uniform(
+      signature, config.train_buffer_size, limit, replay.TRAIN_BUFFER
+    )
+    with_targets = dataclasses.replace(
+      experience,
+      tables=[table],
+      batch_size=batch_size,
+      min_priority=None,
+      setting_names={
         'max_size': 'train_buffer_size',
         'min_size': 'batch_size',
         'samples_per_insert': 'samples_per_target',
       },
     )
+    return dataclasses.replace(experience, with_targets=with_targets)
 
 
 def _maximize(

@@ -20,4 +20,4 @@ AGENT = Agent(
   f'{__name__}.learning:R2D2Builder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, R2D2Builder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

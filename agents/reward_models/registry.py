@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.reward_models import gail, rnd, sqil
 from repertory.agents.reward_models import reward_model_config as config_lib
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
@@ -22,22 +21,29 @@ class RewardModel:
   Attributes:
     name: Value of `--reward_model`.
     description: One-line summary.
-    config_class: Subclass of `RewardModelConfig`, with a default for each
-      setting.
-    builder: Import path of the builder's class.
+    config: Import path of the config's class, below `reward_models`: a subclass
+      of `RewardModelConfig`, with a default for each setting.
+    builder: Import path of the builder's class, likewise.
   """
 
   name: str
   description: str
-  config_class: type[config_lib.RewardModelConfig]
+  config: str
   builder: str
+
+  @property
+  def config_class(self) -> type[config_lib.RewardModelConfig]:
+    """The class of settings."""
+    return _resolve(self.config)
 
   @property
   def builder_class(self) -> 'type[reward_model_builder.RewardModelBuilder]':
     """The class, called with a builder and a config; imports TensorFlow."""
-    return pkgutil.resolve_name(
-      f'repertory.agents.reward_models.{self.builder}'
-    )
+    return _resolve(self.builder)
+
+
+def _resolve(path: str) -> Any:
+  return pkgutil.resolve_name(f'repertory.agents.reward_models.{path}')
 
 
 _REWARD_MODELS = (
@@ -45,19 +51,19 @@ _REWARD_MODELS = (
     'gail',
     'Imitation learning by a discriminator: GAIL and DAC; for agents with '
     'replay.',
-    gail.GAILConfig,
+    'gail:GAILConfig',
     'gail.learning:GAILBuilder',
   ),
   RewardModel(
     'rnd',
     'Exploration by random network distillation.',
-    rnd.RNDConfig,
+    'rnd:RNDConfig',
     'rnd.learning:RNDBuilder',
   ),
   RewardModel(
     'sqil',
     'Imitation learning by constant rewards: SQIL; for agents with replay.',
-    sqil.SQILConfig,
+    'sqil:SQILConfig',
     'sqil.learning:SQILBuilder',
   ),
 )

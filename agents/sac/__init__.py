@@ -20,4 +20,4 @@ AGENT = Agent(
   f'{__name__}.learning:SACBuilder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, SACBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

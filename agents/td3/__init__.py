@@ -20,4 +20,4 @@ AGENT = Agent(
   f'{__name__}.learning:TD3Builder',
 )
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, TD3Builder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -15,8 +15,4 @@ __all__ = [
 ]
 
 # Metrics of episodes are settings, which need no TensorFlow.
-__getattr__, __dir__ = lazy_imports.modules(
-  __name__,
-  PolicyActor='policy_actor',
-  Unbatched='policy_actor',
-)
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -52,19 +52,8 @@ def export(
   )
   states = dict(zip(name_leaves(state, 'state'), tree.flatten(state)))
 
-  def step(tensors):
-    nests = (
-      tree.unflatten_as(nest, [tensors[name] for name in names])
-      for nest, names in ((observation, observations), (state, states))
-    )
-    output = policy.step(*nests)
-    return (
-      dict(
-        zip(name_leaves(output.action, 'action'), tree.flatten(output.action))
-      ),
-      dict(zip(states, tree.flatten(output.state))),
-    )
-
+  names = list(observations), list(states)
+  step = _name_leaves_of_step(policy, (observation, state), names)
   kept = _find_needed(step, {**observations, **states})
 
   def act(**tensors):
@@ -85,6 +74,30 @@ def export(
   holder: Any = tf.Module()  # Variables must belong to a module.
   holder.held = list(signatures[_ACT].graph.variables)
   _write(lambda folder: tf.saved_model.save(holder, folder, signatures), path)
+
+
+def _name_leaves_of_step(
+  policy: interfaces.Policy, nests: Sequence[types.Nest], names: Sequence[Any]
+) -> Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]:
+  """Returns a step from leaves by name to action and state by name.
+
+  `nests` are the specs of observation and state, and `names` those of their
+  leaves.
+  """
+
+  def step(tensors):
+    inputs = (
+      tree.unflatten_as(nest, [tensors[name] for name in its_names])
+      for nest, its_names in zip(nests, names)
+    )
+    output = policy.step(*inputs)
+    actions = name_leaves(output.action, 'action')
+    return (
+      dict(zip(actions, tree.flatten(output.action))),
+      dict(zip(names[1], tree.flatten(output.state))),
+    )
+
+  return step
 
 
 def name_leaves(nest: types.Nest, *root: str) -> list[str]:

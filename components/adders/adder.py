@@ -40,11 +40,7 @@ class Adder(core.Adder):
 
   @abc.abstractmethod
   def add_first(self, timestep: dm_env.TimeStep) -> None:
-    """Starts an episode in every slot.
-
-    Args:
-      timestep: Batch `[B]`, all FIRST.
-    """
+    """Starts an episode in every slot; the time steps `[B]` are all FIRST."""
 
   def add(
     self,
@@ -77,8 +73,7 @@ class Adder(core.Adder):
   ) -> None:
     """Adds one step of every slot, as `add` does, but never waits.
 
-    Callers that must not block check `is_ahead`, and let another thread `wait`
-    before they continue.
+    Callers must check `is_ahead`, and perhaps let another thread `wait`.
     """
 
   def is_ahead(self) -> bool:
@@ -93,12 +88,9 @@ class Adder(core.Adder):
     """Waits until the table has all items; raises as `add` does."""
     self._writer.flush()
 
+  @abc.abstractmethod
   def reset(self) -> None:
-    """Drops the open episodes: their remaining items are not written.
-
-    Waits until the table has all items; raises as `add` does.
-    """
-    self._writer.reset()
+    """Drops the open episodes: their remaining items are not written."""
 
   def save(self) -> dict[str, Any]:
     """Returns the state of the open episodes, which can be pickled.
@@ -121,11 +113,10 @@ class Adder(core.Adder):
 class ItemSpec(abc.ABC):
   """Description of items: a frozen dataclass of all settings of their adder.
 
-  It is defined next to the adder. Other code that creates or reads the same
-  items uses the same description.
+  Attributes:
+    extras_spec: Nest of array specs of the policy's extra outputs.
   """
 
-  # Nests of array specs of the policy's extra outputs.
   extras_spec: Any = ()
 
   @property
@@ -138,8 +129,7 @@ class ItemSpec(abc.ABC):
   def max_items_per_step(self) -> int:
     """Maximum number of items that one environment step can create.
 
-    Rate limits and queues are validated with it, so that an actor that has
-    taken a step never waits for a learner that waits for the actor.
+    By it, rate limits and queues are refused that would cause a deadlock.
     """
 
   def max_items(self, num_steps: int) -> int:

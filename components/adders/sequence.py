@@ -154,7 +154,7 @@ class SequenceAdder(adder.Adder):
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     self._now += 1
     self._observe(timestep, timestep.step_type == _FIRST)
-    self._begin(slice(None))
+    self.reset()
 
   def put(
     self,
@@ -193,7 +193,6 @@ class SequenceAdder(adder.Adder):
     self._starts[due] += self._period
 
   def reset(self) -> None:
-    super().reset()
     self._begin(slice(None))
 
   def _observe(self, timestep: dm_env.TimeStep, first: np.ndarray) -> None:

@@ -103,12 +103,9 @@ class TransitionAdder(adder.Adder):
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     self._now += 1
     self._observe(timestep.observation, None)
-    self._origins[:] = self._now
+    self.reset()
 
   def reset(self) -> None:
-    super().reset()
-    if self._observation:  # The writer has dropped it.
-      self._observe(self._observation, None)
     self._origins[:] = self._now
 
   def put(

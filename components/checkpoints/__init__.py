@@ -1,13 +1,18 @@
 """Storage of checkpoints on shared disks or behind URLs."""
 
-from repertory.components.checkpoints.checkpoint_store import (
-  CheckpointManifest,
-  CheckpointStore,
-  Storage,
-  open_storage,
-)
-from repertory.components.checkpoints.storage_folder import StorageFolder
-from repertory.components.checkpoints.storage_lock import LockLostError
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.checkpoints.checkpoint_store import (
+    CheckpointManifest,
+    CheckpointStore,
+    Storage,
+    open_storage,
+  )
+  from repertory.components.checkpoints.storage_folder import StorageFolder
+  from repertory.components.checkpoints.storage_lock import LockLostError
 
 __all__ = (
   'CheckpointManifest',
@@ -17,3 +22,5 @@ __all__ = (
   'StorageFolder',
   'open_storage',
 )
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -222,10 +222,8 @@ class CheckpointStore:
     return f'{self._name}/{name}'
 
 
-def open_storage(storage: str | None, directory: str) -> 'Storage | None':
+def open_storage(storage: str, directory: str) -> 'Storage':
   """Opens a storage, without access; raises SettingError if invalid."""
-  if storage is None:
-    return None
   path = storage_folder.StorageFolder(storage).local_path
   if path is not None:
     outer, inner = os.path.realpath(directory), os.path.realpath(path)

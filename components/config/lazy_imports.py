@@ -1,10 +1,13 @@
 """Packages whose modules are imported on first access.
 
-TensorFlow takes two seconds to import. Code that only lists or checks settings
-does without it.
+A run then imports only what it uses, and code that only lists or checks
+settings does without TensorFlow, which takes two seconds to import.
 """
 
+import ast
+import functools
 import importlib
+import pathlib
 import pkgutil
 import sys
 from collections.abc import Callable
@@ -12,26 +15,31 @@ from typing import Any
 
 
 def modules(
-  package: str, **sources: str
+  package: str,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
   """Returns `__getattr__` and `__dir__` for a package (PEP 562).
 
-  Then `package.module` works without an import statement.
+  Then `package.module` works without an import statement, and names that the
+  package imports for type checkers are imported on first access.
 
-    __getattr__, __dir__ = lazy_imports.modules(__name__, DQNBuilder='builder')
+    if TYPE_CHECKING:
+      from repertory.agents.dqn.learning import DQNBuilder
+
+    __getattr__, __dir__ = lazy_imports.modules(__name__)
 
   Args:
     package: The package's `__name__`.
-    **sources: Further names that the package exports, each with the module that
-      defines it.
   """
 
   def find(name: str) -> Any:
-    if name in sources:
-      module = importlib.import_module(f'{package}.{sources[name]}')
-      return getattr(module, name)
     full_name = f'{package}.{name}'
-    if not name.startswith('_'):  # Python looks up some private names itself.
+    if name.startswith('_'):  # Python looks up some private names itself.
+      pass
+    elif name in (sources := _exports(package)):
+      found = getattr(importlib.import_module(sources[name]), name)
+      setattr(sys.modules[package], name, found)
+      return found
+    else:
       try:
         return importlib.import_module(full_name)
       except ModuleNotFoundError as error:
@@ -42,6 +50,20 @@ def modules(
   def names() -> list[str]:
     module = sys.modules[package]
     found = {one.name for one in pkgutil.iter_modules(module.__path__)}
-    return sorted(found | set(sources) | set(vars(module)))
+    return sorted(found.union(_exports(package), vars(module)))
 
   return find, names
+
+
+@functools.cache
+def _exports(package: str) -> dict[str, str]:
+  """Returns the module of each name imported under `if TYPE_CHECKING:`."""
+  file = sys.modules[package].__file__ or ''
+  return {
+    alias.name: node.module
+    for block in ast.parse(pathlib.Path(file).read_text('utf-8')).body
+    if isinstance(block, ast.If) and ast.unparse(block.test) == 'TYPE_CHECKING'
+    for node in block.body
+    if isinstance(node, ast.ImportFrom) and node.module not in (None, package)
+    for alias in node.names
+  }

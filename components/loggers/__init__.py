@@ -40,20 +40,4 @@ __all__ = (
 )
 
 # Acme imports Launchpad; code that reads logs needs neither.
-__getattr__, __dir__ = lazy_imports.modules(
-  __name__,
-  Aggregate='filters',
-  CsvFile='csv_file',
-  Dashboard='live_display',
-  Dispatch='dispatch',
-  GarbledError='torn_lines',
-  InferenceStatus='status',
-  JsonlFile='jsonl_file',
-  LearnerStatus='status',
-  Logger='logger',
-  NodeStart='status',
-  Status='status',
-  TableStatus='status',
-  TensorBoard='tensorboard',
-  Terminal='terminal',
-)
+__getattr__, __dir__ = lazy_imports.modules(__name__)

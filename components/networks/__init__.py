@@ -1,54 +1,59 @@
 """Network building blocks: torsos, cores, heads and critics."""
 
-from repertory.components.networks.critics import (
-  Critic,
-  CriticEnsemble,
-  make_critics,
-)
-from repertory.components.networks.heads import (
-  ActorCriticHead,
-  ActorCriticOutput,
-  BoundedGaussianHead,
-  DuelingHead,
-  GaussianHead,
-  make_bounded_gaussian_network,
-  make_policy_head,
-  make_value_head,
-)
-from repertory.components.networks.image_torsos import (
-  IMAGE_TORSOS,
-  DataEfficientTorso,
-  MinAtarTorso,
-  NatureTorso,
-  ResidualTorso,
-)
-from repertory.components.networks.normalization import ObservationNormalizer
-from repertory.components.networks.return_network import (
-  NoisyLinear,
-  ReturnNetwork,
-)
-from repertory.components.networks.sequence_network import (
-  CORES,
-  SequenceNetwork,
-  make_core,
-  reset_where,
-  unroll,
-)
-from repertory.components.networks.torsos import (
-  ObservationTorso,
-  check_observation,
-  create_critic_variables,
-  create_variables,
-)
-from repertory.components.networks.trunks import (
-  BODIES,
-  BatchRenormMLP,
-  LayerNormMLP,
-  NormalizedMLP,
-  SimBa,
-  batch_statistics,
-  make_trunk,
-)
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.networks.critics import (
+    Critic,
+    CriticEnsemble,
+    make_critics,
+  )
+  from repertory.components.networks.heads import (
+    ActorCriticHead,
+    ActorCriticOutput,
+    BoundedGaussianHead,
+    DuelingHead,
+    GaussianHead,
+    make_bounded_gaussian_network,
+    make_policy_head,
+    make_value_head,
+  )
+  from repertory.components.networks.image_torsos import (
+    IMAGE_TORSOS,
+    DataEfficientTorso,
+    MinAtarTorso,
+    NatureTorso,
+    ResidualTorso,
+  )
+  from repertory.components.networks.normalization import ObservationNormalizer
+  from repertory.components.networks.return_network import (
+    NoisyLinear,
+    ReturnNetwork,
+  )
+  from repertory.components.networks.sequence_network import (
+    CORES,
+    SequenceNetwork,
+    make_core,
+    reset_where,
+    unroll,
+  )
+  from repertory.components.networks.torsos import (
+    ObservationTorso,
+    check_observation,
+    create_critic_variables,
+    create_variables,
+  )
+  from repertory.components.networks.trunks import (
+    BODIES,
+    BatchRenormMLP,
+    LayerNormMLP,
+    NormalizedMLP,
+    SimBa,
+    batch_statistics,
+    make_trunk,
+  )
 
 __all__ = [
   'BODIES', 'CORES', 'IMAGE_TORSOS', 'ActorCriticHead', 'ActorCriticOutput',
@@ -62,3 +67,5 @@ __all__ = [
   'make_policy_head', 'make_trunk', 'make_value_head', 'reset_where',
   'unroll',
 ]  # fmt: skip
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -8,8 +8,7 @@ import numpy as np
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.components import specs
-from repertory.components.actions import action_scaling
+from repertory.components import actions, specs
 from repertory.components.networks import torsos
 from repertory.components.runtime import numpy_functions
 
@@ -187,7 +186,7 @@ def make_bounded_gaussian_network(
   Raises:
     ValueError: If observations or actions are unsupported.
   """
-  size = action_scaling.ActionScaling(spec.actions).size
+  size = actions.action_scaling.ActionScaling(spec.actions).size
   torso = torsos.ObservationTorso(spec.observations, hidden_sizes, image_torso)
   network = snt.Sequential([torso, BoundedGaussianHead(size)])
   torsos.create_variables(network, spec.observations)

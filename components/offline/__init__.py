@@ -4,32 +4,32 @@ It needs no TensorFlow, which processes that only step environments and record
 should not load.
 """
 
-from repertory.components.offline.data_set import (
-  DataError,
-  DataSet,
-  DataSetSteps,
-  discounted_returns,
-)
-from repertory.components.offline.recording import (
-  Recording,
-  RecordingManifest,
-  open_data,
-  prepare,
-)
-from repertory.components.offline.writer import (
-  RecordingError,
-  RecordingWriter,
-)
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.offline.data_set import (
+    DataError,
+    DataSet,
+    DataSetSteps,
+    discounted_returns,
+  )
+  from repertory.components.offline.recording import (
+    Recording,
+    RecordingManifest,
+    open_data,
+    prepare,
+  )
+  from repertory.components.offline.writer import (
+    RecordingError,
+    RecordingWriter,
+  )
 
 __all__ = [
-  'DataError',
-  'DataSet',
-  'DataSetSteps',
-  'Recording',
-  'RecordingError',
-  'RecordingManifest',
-  'RecordingWriter',
-  'discounted_returns',
-  'open_data',
+  'DataError', 'DataSet', 'DataSetSteps', 'Recording', 'RecordingError',
+  'RecordingManifest', 'RecordingWriter', 'discounted_returns', 'open_data',
   'prepare',
-]
+]  # fmt: skip
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

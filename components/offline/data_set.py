@@ -1,11 +1,12 @@
 """Interface of data sets of recorded episodes, and their validation."""
 
 import abc
-from collections.abc import Iterator
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 import dm_env
 import numpy as np
+import tree
 
 from repertory.components import specs, types
 from repertory.components.config.settings import SettingError
@@ -20,15 +21,10 @@ _ROUNDING = 1e-5
 
 
 class DataError(SettingError):
-  """A data set cannot be read, or does not fit the environment.
-
-  Attributes:
-    path: Path of the data set.
-  """
+  """A data set cannot be read, or does not fit the environment."""
 
   def __init__(self, path: str, problem: str):
     super().__init__('data', f'cannot be learned from: {path} {problem}')
-    self.path = path
 
 
 class DataSetSteps(NamedTuple):
@@ -87,15 +83,13 @@ def episode_lengths(step_type: np.ndarray) -> np.ndarray:
 def discounted_returns(steps: DataSetSteps, discount: float) -> np.ndarray:
   """Computes G_t = r_{t+1} + γ d_{t+1} G_{t+1} at all time steps.
 
-  Returns after the end of an episode are 0, also after truncation.
-
   Args:
     steps: Time steps of whole episodes, `[N]`, or of parts of them.
     discount: γ.
 
   Returns:
-    Return of the action at each time step, 0 at the last one of an episode,
-    `[N]`, float64.
+    Return of the action at each time step, float64 `[N]`; 0 at the last one of
+    an episode, also after truncation.
   """
   starts = steps.starts
   lasts = np.append(starts[1:], len(steps.step_type)) - 1
@@ -129,23 +123,39 @@ class DataSet(abc.ABC):
   def check(self, spec: specs.EnvironmentSpec) -> None:
     """Compares the data with an environment, as far as that is quick.
 
-    Args:
-      spec: Spec of the environment, in single precision.
-
-    Raises:
-      DataError: Naming the difference, or the unreadable file.
+    `spec` is in single precision. Raises a DataError that names the difference,
+    or the unreadable file.
     """
 
   @abc.abstractmethod
   def read(self, spec: specs.EnvironmentSpec) -> Iterator[DataSetSteps]:
     """Yields all time steps, with the shapes and dtypes of the spec.
 
-    Raises:
-      DataError: Naming what cannot be read or violates the spec.
+    Raises a DataError that names what cannot be read or violates the spec.
     """
 
 
-def check_kind(
+def check_columns(
+  path: str,
+  found: Mapping[str, tuple[tuple, np.dtype]],
+  expected: Mapping[str, specs.Array],
+  origin: str = '',
+) -> None:
+  """Raises a DataError unless a data set has the columns of an environment.
+
+  `found` are shape and dtype of a time step by column, from an `origin`.
+  """
+  if found.keys() != expected.keys():
+    raise DataError(
+      path,
+      'must have the columns of the environment, '
+      f'{", ".join(sorted(expected))}; got {", ".join(sorted(found))}{origin}.',
+    )
+  for name, one in expected.items():
+    _check_kind(path, name, *found[name], one)
+
+
+def _check_kind(
   path: str, what: str, shape: tuple, dtype: np.dtype, spec: specs.Array
 ) -> None:
   """Raises a DataError if a column cannot be converted to a spec.
@@ -162,38 +172,66 @@ def check_kind(
     )
 
 
-def cast(
+def _cast(
   path: str, what: str, values: np.ndarray, spec: specs.Array
 ) -> np.ndarray:
   """Returns a column `[N, ...]` with the dtype of the spec, values checked.
 
-  Raises:
-    DataError: If numbers are not finite, or out of the range of the dtype.
+  Raises a DataError if numbers are not finite, or out of the dtype's range.
   """
-  check_kind(path, what, values.shape[1:], values.dtype, spec)
-  is_float = values.dtype.kind == 'f'
-  if is_float and not np.isfinite(values).all():
-    _refuse(path, what, 'are not finite', values, ~np.isfinite(values))
+  _check_kind(path, what, values.shape[1:], values.dtype, spec)
+  dtype = np.dtype(spec.dtype)
   with np.errstate(over='ignore'):
-    found = values.astype(spec.dtype, copy=False)
-  is_same = found.dtype == values.dtype
-  if not is_same and values.dtype.kind in 'iu' and (found != values).any():
-    problem = f'are out of the range of {np.dtype(spec.dtype)}'
-    _refuse(path, what, problem, values, found != values)
-  if is_float and not np.isfinite(found).all():
-    problem = f'are too large for {np.dtype(spec.dtype)}'
+    found = values.astype(dtype, copy=False)
+  if values.dtype.kind == 'f':
+    _refuse(path, what, 'are not finite', values, ~np.isfinite(values))
+    problem = f'are too large for {dtype}'
     _refuse(path, what, problem, values, ~np.isfinite(found))
+  elif found.dtype != values.dtype:
+    problem = f'are out of the range of {dtype}'
+    _refuse(path, what, problem, values, found != values)
   return found
+
+
+def convert(
+  path: str,
+  spec: specs.EnvironmentSpec,
+  step_type: np.ndarray,
+  columns: Mapping[str, np.ndarray],
+) -> DataSetSteps:
+  """Converts columns of time steps, `[N, ...]`, and checks all values.
+
+  The columns, named as in errors, are reward, discount and the leaves of
+  observations and actions, in this order.
+  """
+  expected = (spec.rewards, spec.discounts, spec.observations, spec.actions)
+  leaves = tree.flatten(expected)
+  found = [
+    _cast(path, name, column, one)
+    for (name, column), one in zip(columns.items(), leaves, strict=True)
+  ]
+  steps = DataSetSteps(step_type, *tree.unflatten_as(expected, found))
+  is_bad = ((steps.discount < 0) | (steps.discount > 1)) & (step_type != _FIRST)
+  _refuse(path, 'discount', 'are out of [0, 1]', steps.discount, is_bad)
+  num_actions = len(tree.flatten(spec.actions))
+  of_columns = list(zip(columns, found, leaves))
+  for name, values, one in of_columns[2 : len(found) - num_actions]:
+    _check_numbers(path, name, values, one)
+  taken = are_actions(step_type)
+  for name, values, one in of_columns[len(found) - num_actions :]:
+    _check_bounds(path, name, values, one, taken)
+  return steps
 
 
 def _refuse(
   path: str, what: str, problem: str, values: np.ndarray, is_bad: np.ndarray
-) -> NoReturn:
-  """Raises a DataError with the first of the bad numbers."""
-  raise DataError(
-    path,
-    f"has '{what}' with numbers that {problem}; got {values[is_bad][0]}.",
-  )
+) -> None:
+  """Raises a DataError with the first bad number, if there is any."""
+  if is_bad.any():
+    raise DataError(
+      path,
+      f"has '{what}' with numbers that {problem}; got {values[is_bad][0]}.",
+    )
 
 
 def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
@@ -204,10 +242,9 @@ def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
       f"must have 'step_type' of integers, one per time step; got "
       f'{values.dtype} of shape {values.shape}.',
     )
+  problem = f'are none of {_FIRST}, {_MID} and {_LAST} (FIRST, MID, LAST)'
   is_bad = (values < _FIRST) | (values > _LAST)
-  if is_bad.any():
-    problem = f'are none of {_FIRST}, {_MID} and {_LAST} (FIRST, MID, LAST)'
-    _refuse(path, 'step_type', problem, values, is_bad)
+  _refuse(path, 'step_type', problem, values, is_bad)
   return values.astype(np.int32, copy=False)
 
 
@@ -223,16 +260,7 @@ def clear_first(values: np.ndarray, step_type: np.ndarray) -> np.ndarray:
   return np.where(first & ~is_finite, values.dtype.type(0), values)
 
 
-def check_discounts(
-  path: str, discounts: np.ndarray, step_type: np.ndarray
-) -> None:
-  """Raises a DataError for discounts out of [0, 1]; FIRST is ignored."""
-  is_bad = ((discounts < 0) | (discounts > 1)) & (step_type != _FIRST)
-  if is_bad.any():
-    _refuse(path, 'discount', 'are out of [0, 1]', discounts, is_bad)
-
-
-def check_bounds(
+def _check_bounds(
   path: str,
   what: str,
   values: np.ndarray,
@@ -260,7 +288,7 @@ def check_bounds(
     )
 
 
-def check_numbers(
+def _check_numbers(
   path: str, what: str, values: np.ndarray, spec: specs.Array
 ) -> None:
   """Raises a DataError for integer observations out of their spec's bounds.
@@ -273,4 +301,4 @@ def check_numbers(
   limits = np.iinfo(dtype)
   has_all = (spec.minimum <= limits.min) & (spec.maximum >= limits.max)
   if not np.all(has_all):  # True for images.
-    check_bounds(path, what, values, spec)
+    _check_bounds(path, what, values, spec)

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import dm_env
@@ -86,41 +86,30 @@ class MinariData(data_set.DataSet):
 
   def check(self, spec: specs.EnvironmentSpec) -> None:
     self._check_metadata()
-    expected = {
-      root: list(_leaves(nest, root))
-      for root, nest in (
-        ('observations', spec.observations),
-        ('actions', spec.actions),
-        ('rewards', spec.rewards),
-      )
+    nests = {
+      'observations': spec.observations,
+      'actions': spec.actions,
+      'rewards': spec.rewards,
     }
+    leaves = [
+      leaf for root, one in nests.items() for leaf in _leaves(one, root)
+    ]
+    expected = dict(leaves)
+    if len(expected) < len(leaves):
+      raise data_set.DataError(
+        self.path,
+        'must have all columns at different paths: in HDF5, a key with "/" and '
+        f'nested keys coincide; got {", ".join(name for name, _ in leaves)}.',
+      )
     with self._open() as opened:
       group = opened[self._groups[0]]
-      for root, leaves in expected.items():
-        paths = [name for name, _ in leaves]
-        if len(set(paths)) < len(paths):
-          raise data_set.DataError(
-            self.path,
-            f'must have {root} at different paths: in HDF5, a key with "/" and '
-            f'nested keys coincide; got {", ".join(paths)}.',
-          )
-        for name, one in leaves:
-          found = group.get(name)
-          if not hasattr(found, 'dtype'):
-            raise data_set.DataError(
-              self.path,
-              f"must have '{name}', which the environment has; got "
-              f'{", ".join(_names(group))}.',
-            )
-          shape = found.shape[1:]
-          data_set.check_kind(self.path, name, shape, found.dtype, one)
-        more = set(_names(group, root)) - set(paths)
-        if more:
-          raise data_set.DataError(
-            self.path,
-            f"must have no more in '{root}' than the environment; got "
-            f"'{min(more)}'.",
-          )
+      found = {
+        name: (group[name].shape[1:], group[name].dtype)
+        for root in nests
+        if root in group
+        for name in _names(group, root)
+      }
+    data_set.check_columns(self.path, found, expected)
 
   def read(
     self, spec: specs.EnvironmentSpec
@@ -175,7 +164,7 @@ def _read_episode(
   """Returns the time steps of an episode."""
   num_steps = len(group['rewards'])
 
-  def load(name: str, count: int) -> np.ndarray:
+  def load(name: str, count: int = num_steps) -> np.ndarray:
     column = group[name]
     if len(column) != count:  # Before a wrong length is allocated.
       raise data_set.DataError(
@@ -184,39 +173,21 @@ def _read_episode(
       )
     return column[()]
 
-  def load_nest(
-    nest: types.Nest, root: str, count: int, check: Callable | None = None
-  ) -> types.Nest:
-    found = []
-    for name, one in _leaves(nest, root):
-      found.append(data_set.cast(where, name, load(name, count), one))
-      if check is not None:
-        check(where, name, found[-1], one)
-    return tree.unflatten_as(nest, found)
-
-  ends = load('terminations', num_steps)
+  ends = load('terminations')
   _check_ends(where, 'terminations', ends)
   if 'truncations' in group:
-    _check_ends(where, 'truncations', load('truncations', num_steps))
+    _check_ends(where, 'truncations', load('truncations'))
   step_type = np.full([num_steps + 1], _MID, np.int32)
   step_type[0], step_type[-1] = _FIRST, _LAST
   discount = np.ones([num_steps + 1], spec.discounts.dtype)
   discount[1:] -= ends.astype(discount.dtype)
-  reward = load_nest(spec.rewards, 'rewards', num_steps)
-  action = load_nest(spec.actions, 'actions', num_steps, data_set.check_bounds)
-  return data_set.DataSetSteps(
-    step_type,
-    _pad(reward, before=1),
-    discount,
-    load_nest(
-      spec.observations,
-      'observations',
-      num_steps + 1,
-      data_set.check_numbers,
-    ),
+  columns = {'rewards': _pad(load('rewards'), before=1), 'discounts': discount}
+  for name, _ in _leaves(spec.observations, 'observations'):
+    columns[name] = load(name, num_steps + 1)
+  for name, _ in _leaves(spec.actions, 'actions'):
     # The action at LAST is undefined, because none was taken.
-    tree.map_structure(lambda one: _pad(one, after=1), action),
-  )
+    columns[name] = _pad(load(name), after=1)
+  return data_set.convert(where, spec, step_type, columns)
 
 
 def _check_ends(where: str, name: str, values: np.ndarray) -> None:
@@ -244,16 +215,11 @@ def _leaves(nest: types.Nest, root: str) -> Iterator[tuple[str, specs.Array]]:
     yield '/'.join([root, *parts]), one
 
 
-def _names(group: Any, root: str = '') -> list[str]:
+def _names(group: Any, root: str) -> list[str]:
   """Returns the paths of all leaves below a path of a group."""
-  start = group[root] if root else group
-  if hasattr(start, 'dtype'):
+  if hasattr(group[root], 'dtype'):
     return [root]
-  return [
-    leaf
-    for name in start
-    for leaf in _names(group, f'{root}/{name}' if root else name)
-  ]
+  return [leaf for x in group[root] for leaf in _names(group, f'{root}/{x}')]
 
 
 def _pad(column: np.ndarray, before: int = 0, after: int = 0) -> np.ndarray:

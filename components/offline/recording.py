@@ -68,13 +68,14 @@ def prepare(
     SettingError: If the folder holds other data or is not writable; nothing was
       written then.
   """
-  names = os.listdir(directory) if os.path.isdir(directory) else []
-  # Hidden files may belong to a run that creates the folder or writes there.
-  names = [name for name in names if not name.startswith('.')]
-  if os.path.lexists(directory) and not os.path.isdir(directory):
+  is_new = not os.path.lexists(directory)
+  if not is_new and not os.path.isdir(directory):
     raise SettingError(
       setting, f'must be a folder, or a new one; {directory} is a file.'
     )
+  # Hidden files may belong to a run that creates the folder or writes there.
+  names = [] if is_new else os.listdir(directory)
+  names = [name for name in names if not name.startswith('.')]
   if FILE in names:
     found = read_manifest(directory)
     for name in ('agent', 'environment', 'spec'):
@@ -86,28 +87,25 @@ def prepare(
           f'in {directory}, {name} is {there!r} there, and {here!r} here. Name '
           'another folder: data may be read from several.',
         )
-    return
-  if names:
+  elif names:
     raise SettingError(
       setting,
       f'must be a folder of recordings, or a new one; {directory} has other '
       f'files, such as {min(names)}.',
     )
-  if not writes:
-    return
-  is_new = not os.path.isdir(directory)
-  try:
-    os.makedirs(directory, exist_ok=True)
-    _write(directory, manifest)
-  except OSError as error:
-    if is_new:
-      with contextlib.suppress(OSError):
-        os.rmdir(directory)
-    raise SettingError(
-      setting,
-      f'must be writable, got {directory}: {error.strerror} '
-      f'({error.filename or FILE}).',
-    ) from error
+  elif writes:
+    try:
+      os.makedirs(directory, exist_ok=True)
+      _write(directory, manifest)
+    except OSError as error:
+      if is_new:
+        with contextlib.suppress(OSError):
+          os.rmdir(directory)
+      raise SettingError(
+        setting,
+        f'must be writable, got {directory}: {error.strerror} '
+        f'({error.filename or FILE}).',
+      ) from error
 
 
 def read_manifest(directory: str) -> RecordingManifest:
@@ -115,12 +113,11 @@ def read_manifest(directory: str) -> RecordingManifest:
   try:
     with regular_files.open_file(os.path.join(directory, FILE)) as file:
       found = json.load(file)
-    version = found.pop('format')
-    if version != _FORMAT:
+    if found['format'] != _FORMAT:
       raise data_set.DataError(
         directory,
         f'must be of format {_FORMAT}, which this version reads; got '
-        f'{version!r}.',
+        f'{found["format"]!r}.',
       )
     names = [field.name for field in dataclasses.fields(RecordingManifest)]
     manifest = RecordingManifest(**{name: found[name] for name in names})
@@ -151,11 +148,10 @@ def columns_of(
 
 def _write(directory: str, manifest: RecordingManifest) -> None:
   temporary = os.path.join(directory, f'.{FILE}.{os.getpid()}')
+  described = {'format': _FORMAT, **dataclasses.asdict(manifest)}
   try:
     with open(temporary, 'w', encoding='utf-8') as file:
-      json.dump(
-        {'format': _FORMAT, **dataclasses.asdict(manifest)}, file, indent=2
-      )
+      json.dump(described, file, indent=2)
       file.flush()
       os.fsync(file.fileno())
     os.replace(temporary, os.path.join(directory, FILE))
@@ -189,46 +185,27 @@ class Recording(data_set.DataSet):
       raise data_set.DataError(path, 'is empty: it has no steps.')
 
   def check(self, spec: specs.EnvironmentSpec) -> None:
-    found, columns = self.manifest.spec, dict(columns_of(spec))
-    if found.keys() != columns.keys():
-      raise data_set.DataError(
-        self.path,
-        f'has other columns than the environment, which has {_join(columns)}; '
-        f'got {_join(found)}, of {self.manifest.environment}.',
-      )
-    for name, one in columns.items():
-      shape, dtype = found[name]['shape'], np.dtype(found[name]['dtype'])
-      data_set.check_kind(self.path, name, tuple(shape), dtype, one)
+    found = {
+      name: (tuple(one['shape']), np.dtype(one['dtype']))
+      for name, one in self.manifest.spec.items()
+    }
+    origin = f', of {self.manifest.environment}'
+    data_set.check_columns(self.path, found, dict(columns_of(spec)), origin)
     for _ in self.read(spec._replace(observations=())):
       pass  # Observations may be large: `read` checks them.
 
   def read(
     self, spec: specs.EnvironmentSpec
   ) -> Iterator[data_set.DataSetSteps]:
-    columns = dict(columns_of(spec))
-    observations = nests.paths_of(spec.observations, 'observation')
-    actions = nests.paths_of(spec.actions, 'action')
+    names = [name for name, _ in columns_of(spec)]
     for file in self._files:
-      step_type, *found = self._read(file, [*columns])
+      step_type, *found = self._read(file, names)
+      found = [
+        data_set.clear_first(column, step_type) if i < 2 else column
+        for i, column in enumerate(found)  # Reward and discount.
+      ]
       path = os.path.join(self.path, file)
-      values = {}
-      for (name, one), column in zip(columns.items(), found):
-        if name in ('reward', 'discount'):
-          column = data_set.clear_first(column, step_type)
-        values[name] = data_set.cast(path, name, column, one)
-      data_set.check_discounts(path, values['discount'], step_type)
-      for name in observations:
-        data_set.check_numbers(path, name, values[name], columns[name])
-      taken = data_set.are_actions(step_type)
-      for name in actions:
-        data_set.check_bounds(path, name, values[name], columns[name], taken)
-      yield data_set.DataSetSteps(
-        step_type,
-        values['reward'],
-        values['discount'],
-        tree.unflatten_as(spec.observations, [values[n] for n in observations]),
-        tree.unflatten_as(spec.actions, [values[n] for n in actions]),
-      )
+      yield data_set.convert(path, spec, step_type, dict(zip(names, found)))
 
   def _read(self, name: str, columns: list[str]) -> list[np.ndarray]:
     """Reads step types and columns of a file, all of the same length."""
@@ -258,10 +235,6 @@ class Recording(data_set.DataSet):
         f'is damaged: its columns must have the same length; got {shapes}.',
       )
     return [step_type, *found[1:]]
-
-
-def _join(names) -> str:
-  return ', '.join(sorted(names))
 
 
 def open_data(path: str) -> data_set.DataSet:

@@ -201,7 +201,7 @@ class RecurrentEpsilonGreedyPolicy(EpsilonGreedyPolicy):
   Its extras are `types.SequenceExtras`: the recurrent state before each step.
   """
 
-  _network: networks.SequenceNetwork
+  _network: 'networks.SequenceNetwork'
 
   def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
     return {

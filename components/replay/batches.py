@@ -8,7 +8,6 @@ import tensorflow as tf
 import tree
 
 from repertory.components import types
-from repertory.components.replay import tables, waits
 
 
 class BatchTimeout(Exception):
@@ -32,10 +31,7 @@ class Batches(Iterator[types.Sample], abc.ABC):
 
   @abc.abstractmethod
   def __next__(self) -> types.Sample:
-    """Waits for the next batch.
-
-    Returns:
-      The batch, as tensors or as arrays that never change.
+    """Returns the next batch, as tensors or as arrays that never change.
 
     Raises:
       signals.Stopped: If this was closed or the stop signal was set.
@@ -46,10 +42,7 @@ class Batches(Iterator[types.Sample], abc.ABC):
 
   @abc.abstractmethod
   def reset_timeout(self) -> None:
-    """Restarts the timeout of the current wait, if there is one.
-
-    For callers in other threads that know the cause of the delay, and its end.
-    """
+    """Restarts the timeout of the current wait of another thread, if any."""
 
   @abc.abstractmethod
   def close(self) -> None:
@@ -59,12 +52,11 @@ class Batches(Iterator[types.Sample], abc.ABC):
 class Priorities(abc.ABC):
   """Interface of priority updates.
 
-  Non-finite priorities raise an error. Priorities below the floor are raised to
-  it, so that every item can still be sampled.
+  Priorities below a positive floor are raised to it, so that every item can
+  still be sampled.
   """
 
   def __init__(self, floor: float):
-    """Stores the floor, the smallest priority; it must be positive."""
     if not floor > 0:
       raise ValueError(f'floor must be positive, got {floor}.')
     self._floor = floor
@@ -86,8 +78,7 @@ class Priorities(abc.ABC):
   def flush(self) -> None:
     """Waits until the table has all enqueued priorities; raises their errors.
 
-    The stop signal does not end this wait, because the last checkpoint is
-    written after it; a TimeoutError does.
+    Only a TimeoutError ends it early, as the last checkpoint comes after it.
     """
 
   @abc.abstractmethod
@@ -101,14 +92,6 @@ class Priorities(abc.ABC):
         f'Priorities must be finite, got {priorities}: learning diverged.'
       )
     return np.maximum(priorities, self._floor)
-
-
-def describe_wait(
-  table: tables.TableSpec, place: waits.WaitPolicy, seen: waits.Seen
-) -> str:
-  """Describes a wait for a batch and the table's status."""
-  text = waits.describe(table, seen)
-  return f"a batch from table '{table.name}' of {place}. {text}".rstrip()
 
 
 def sample_spec(signature: types.Nest, batch_size: int) -> types.Sample:

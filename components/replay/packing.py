@@ -59,25 +59,15 @@ class Packing:
   def bundle(self, leaves: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Maps leaves `[K, ...]` to columns of bundles `[K / bundle_size, ...]`.
 
-    Raises:
-      ValueError: If the items do not fill their bundles, or the shape or dtype
-        of a small leaf differs from the signature.
+    Raises a ValueError if the items do not fill their bundles, and as `pack`.
     """
-    count, size = len(leaves[0]), self._bundle_size
-    if count % size:
-      raise ValueError(
-        f'Number of items must be divisible by the bundle size {size}, got '
-        f'{count}.'
-      )
+    size = self._bundle_size
     columns = [np.asarray(leaves[i]) for i in self.whole]
     if size > 1:
-      columns = [
-        column.reshape(count // size, size, *column.shape[1:])
-        for column in columns
-      ]
+      columns = [x.reshape(-1, size, *x.shape[1:]) for x in columns]
     if self.packed:
       records = self.pack(leaves)
-      columns.insert(0, records.reshape(count // size, -1))
+      columns.insert(0, records.reshape(-1, size * self._record.itemsize))
     return columns
 
   def pack(self, leaves: Sequence) -> np.ndarray:

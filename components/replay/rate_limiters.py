@@ -60,13 +60,8 @@ class RateLimit:
     """Returns a rate limit with a buffer that keeps acting and learning close.
 
     It is a tenth of the samples due at `min_size`, but at least twice the
-    minimum of `TableSpec.check`.
-
-    Args:
-      samples_per_insert: Mean samples per item.
-      min_size: Items in the table before the first sample.
-      batch_size: Items of each update.
-      items_per_insert: Maximum items that one step of all environments creates.
+    minimum of `TableSpec.check`, for updates of `batch_size` items and steps of
+    all environments that create up to `items_per_insert` items.
     """
     turn = batch_size + samples_per_insert * items_per_insert
     buffer = max(_BUFFER_SHARE * samples_per_insert * min_size, 2 * turn)
@@ -94,9 +89,9 @@ class NamesOf(dict):
 class Limiter:
   """Counts inserts and samples, and computes how many more are allowed.
 
-  It implements `RateLimit`, or the limits of a queue: inserts wait while it is
-  full, and samples while it has too few items. The first `min_size` inserts are
-  always allowed, because nothing can be sampled before.
+  It implements `RateLimit`, or without one the limits of a queue: inserts wait
+  while it is full, and samples while it has too few items. The first `min_size`
+  inserts are always allowed, because nothing can be sampled before.
 
   Attributes:
     inserts: Items ever inserted.
@@ -104,7 +99,6 @@ class Limiter:
   """
 
   def __init__(self, limit: RateLimit | None, max_size: int):
-    """Starts at zero; without a limit for a queue."""
     self.inserts = self.samples = 0
     if limit is None:
       self._min_size, self._ratio = 1, 1.0

@@ -54,15 +54,10 @@ class ReplayRatio:
     self._origin = (samples, learner_steps)
 
   def updates_due(self, learner_steps: int, num_items: int) -> int:
-    """Returns the number of updates that are due.
+    """Returns the number of updates due after `learner_steps` of them.
 
-    Their batches are available once the table holds all items, so flush an
-    adder with pending items first.
-
-    Args:
-      learner_steps: Updates so far.
-      num_items: Items ever written to the table: `Adder.num_items`, if the
-        table began empty.
+    Their batches are available once the table holds all `num_items`, the items
+    ever written to it: flush an adder with pending items first.
     """
     samples = self._count_samples(learner_steps)
     target = self._table.sample_target(num_items)
@@ -75,11 +70,7 @@ class ReplayRatio:
     return count
 
   def reset_count(self, learner_steps: int, samples: int) -> int:
-    """Restarts the count; earlier samples no longer exist.
-
-    Returns:
-      The number of sampled items that the learner never received.
-    """
+    """Restarts the count; returns the samples that the learner never got."""
     lost = samples - self._count_samples(learner_steps)
     self._origin = (samples, learner_steps)
     return lost

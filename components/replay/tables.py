@@ -6,6 +6,8 @@ compared with a checkpoint before anything starts.
 
 import dataclasses
 import functools
+import os
+import shutil
 from collections.abc import Mapping
 from typing import NoReturn
 
@@ -138,25 +140,11 @@ class TableSpec:
     )
 
   def bundled(self, size: int) -> 'TableSpec':
-    """Returns a queue that stores its items in bundles.
+    """Returns a queue with bundles of `size` items, or of fewer large ones.
 
-    The cost of an item in Reverb hardly depends on its size. So bundles save
-    most of it if items are small, created several at a time, and sampled in
-    order.
-
-    Args:
-      size: Items that are created at a time; divides the learner's batch size.
-        Bundles have this size, or for large items, the largest divisor that
-        keeps a bundle small.
-
-    Raises:
-      ValueError: If the table is not a queue.
+    The cost of an item in Reverb hardly depends on its size. So small items are
+    stored as one that are created together, and sampled in order.
     """
-    if not self.is_queue:
-      raise ValueError(
-        f"Table '{self.name}' must be a queue to hold bundles: randomly "
-        'sampled items must not be correlated.'
-      )
     num_bytes = sum(map(packing.num_bytes, tree.flatten(self.signature)))
     most = min(size, self.max_size, _MAX_BUNDLE_BYTES // max(1, num_bytes))
     divisors = [n for n in range(1, most + 1) if size % n == 0]
@@ -210,8 +198,7 @@ class TableSpec:
     Args:
       batch_size: Items of each update.
       items_per_insert: Maximum items that one step of all environments creates.
-      names: Names of 'max_size', 'min_size' and other settings in errors, where
-        they differ.
+      names: Names of settings in errors, where they differ.
 
     Raises:
       SettingError: Naming the setting to change.
@@ -244,14 +231,14 @@ class TableSpec:
     of_table, max_size = f"of table '{self.name}'", self.max_size
 
     def refuse(name: str, problem: str) -> NoReturn:
-      raise SettingError(called[name], problem)
+      raise SettingError(called[name], f'{of_table} must be at least {problem}')
 
     ratio, min_size = limit.samples_per_insert, limit.min_size
     if max_size < 1:
-      refuse('max_size', f'{of_table} must be at least 1, got {max_size}.')
+      refuse('max_size', f'1, got {max_size}.')
     if min_size > max_size:
-      refuse(
-        'min_size',
+      raise SettingError(
+        called['min_size'],
         f'{of_table} must be at most {called["max_size"]} = {max_size}, or it '
         f'can never be sampled; got {min_size}.',
       )
@@ -259,29 +246,26 @@ class TableSpec:
     if limit.error_buffer < needed:
       refuse(
         'error_buffer',
-        f'{of_table} must be at least {called["batch_size"]} + '
-        f'samples_per_insert × items per step = {batch_size} + {ratio:g} × '
-        f'{items_per_insert} = {needed:g}, or a learner and an actor that '
-        f'alternate would both wait forever; got {limit.error_buffer:g}. Raise '
-        'it, or lower the others.',
+        f'{called["batch_size"]} + samples_per_insert × items per step = '
+        f'{batch_size} + {ratio:g} × {items_per_insert} = {needed:g}, or a '
+        'learner and an actor that alternate would both wait forever; got '
+        f'{limit.error_buffer:g}. Raise it, or lower the others.',
       )
     if not self.max_times_sampled:
       return
     if ratio > self.max_times_sampled:
       refuse(
         'max_times_sampled',
-        f'{of_table} must be at least samples_per_insert = {ratio:g}, or its '
-        'items are removed before the learner has sampled its share; got '
-        f'{self.max_times_sampled}.',
+        f'samples_per_insert = {ratio:g}, or its items are removed before the '
+        f'learner has sampled its share; got {self.max_times_sampled}.',
       )
     turn = batch_size + items_per_insert
     if max_size < min_size + turn:
       refuse(
         'max_size',
-        f'{of_table}, whose items are removed after sampling, must be at least '
         f'{called["min_size"]} + (batch_size + items per step) = {min_size} + '
-        f'{turn}, or items are lost before the learner has sampled its share; '
-        f'got {max_size}.',
+        f'{turn}, or items, which are removed after sampling, are lost before '
+        f'the learner has sampled its share; got {max_size}.',
       )
 
 
@@ -327,3 +311,14 @@ def queue(
     sampler='fifo',
     max_times_sampled=1,
   )
+
+
+def remove_checkpoints(directory: str) -> None:
+  """Removes all checkpoints in a directory, including unfinished ones.
+
+  A replay server itself keeps the newest checkpoint, and never removes
+  unfinished ones.
+  """
+  if os.path.isdir(directory):
+    for name in os.listdir(directory):
+      shutil.rmtree(os.path.join(directory, name))

@@ -2,14 +2,10 @@
 
 import dataclasses
 from collections.abc import Callable
-from typing import TypeAlias
 
 from repertory.components.config import settings
 from repertory.components.replay import tables
 from repertory.components.runtime import signals
-
-# Status of a table, or the reason why it is unknown.
-Seen: TypeAlias = tables.TableInfo | str
 
 
 class DeadlockError(RuntimeError):
@@ -34,10 +30,14 @@ class WaitPolicy:
     return 'this process'
 
 
-def describe(table: tables.TableSpec, seen: Seen) -> str:
+def describe(
+  table: tables.TableSpec, ask: Callable[[], tables.TableInfo]
+) -> str:
   """Describes a table's limits and counts, or why they are unknown."""
-  if isinstance(seen, str):
-    return seen
+  try:
+    status = ask()
+  except Exception as error:
+    return settings.text_of(error)
   limit = table.rate_limit
   kind = 'a queue'
   if limit is not None:
@@ -46,10 +46,20 @@ def describe(table: tables.TableSpec, seen: Seen) -> str:
       f'{limit.min_size}, error_buffer {limit.error_buffer:g}'
     )
   return (
-    f"Table '{table.name}' ({kind}) holds {seen.size} of at most "
-    f'{seen.max_size} items, after {seen.inserts} inserts and '
-    f'{seen.samples} samples.'
+    f"Table '{table.name}' ({kind}) holds {status.size} of at most "
+    f'{status.max_size} items, after {status.inserts} inserts and '
+    f'{status.samples} samples.'
   )
+
+
+def describe_batch(
+  table: tables.TableSpec,
+  place: WaitPolicy,
+  ask: Callable[[], tables.TableInfo],
+) -> str:
+  """Describes a wait for a batch and the table's status."""
+  text = describe(table, ask).removesuffix('.')
+  return f"a batch from table '{table.name}' of {place}. {text}"
 
 
 def deadlock(
@@ -58,13 +68,5 @@ def deadlock(
   """Returns the error of a thread that only itself could wake."""
   return DeadlockError(
     'This thread would wait forever: no other thread uses the table, so none '
-    f'can {need}. {describe(table, status)} {advice}'
+    f'can {need}. {describe(table, lambda: status)} {advice}'
   )
-
-
-def look(ask: Callable[[], tables.TableInfo | None]) -> Seen:
-  """Returns a table's status, or the reason why it is unknown."""
-  try:
-    return ask() or ''
-  except Exception as error:
-    return settings.text_of(error)

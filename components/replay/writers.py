@@ -70,7 +70,7 @@ class Writer(abc.ABC):
   def put(
     self, leaves: Sequence, references: Sequence[Sequence] | None = None
   ) -> None:
-    """Writes K items, or the bundles that they fill.
+    """Writes K items.
 
     Args:
       leaves: Arrays `[K, ...]` in the order of the signature.
@@ -88,8 +88,6 @@ class Writer(abc.ABC):
   def wait(self) -> None:
     """Waits until at most half of `max_pending_items` is pending.
 
-    Bundles count as whole.
-
     Raises:
       signals.Stopped: If the stop signal was set during the wait.
       TimeoutError: If the table did not accept the items in time.
@@ -101,27 +99,13 @@ class Writer(abc.ABC):
     if self._num_pending:
       self._drain(0)
 
-  def reset(self) -> None:
-    """Waits until the table has all items, then drops all references.
-
-    Raises as `wait` does.
-    """
-    self._drain(0)
-    self._close()
-    self._reopen()
-
   def close(self) -> None:
-    """Waits until the table has all items, and closes the writer."""
-    # Items blocked by the rate limiter are dropped on a stop signal.
+    """Flushes, unless the stop signal is set, and closes the writer."""
     try:
       with contextlib.suppress(signals.Stopped):
         self._drain(0)
     finally:
       self._close()
-
-  @abc.abstractmethod
-  def _reopen(self) -> None:
-    """Reopens the writer, without references."""
 
   @abc.abstractmethod
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
@@ -130,6 +114,14 @@ class Writer(abc.ABC):
   @abc.abstractmethod
   def _close(self) -> None:
     """Closes the writer and drops pending items."""
+
+  @abc.abstractmethod
+  def _ask(self) -> tables.TableInfo:
+    """Returns the table's status, or raises the reason why it is unknown."""
+
+  def _explain_wait(self) -> str:
+    """Returns the cause of a wait besides the rate limiter; '' if none."""
+    return ''
 
   def _next_priority(self) -> float:
     """Returns the priority of a new item, if it is valid."""
@@ -140,14 +132,6 @@ class Writer(abc.ABC):
         f'{priority}.'
       )
     return priority
-
-  def _ask(self) -> tables.TableInfo | None:
-    """Returns the table's status, None if it has none, or raises the reason."""
-    return None
-
-  def _explain_wait(self) -> str:
-    """Returns the cause of a wait besides the rate limiter; '' if none."""
-    return ''
 
   def _drain(self, max_pending_items: int) -> None:
     num_pending = max_pending_items // self.table.bundle_size
@@ -160,11 +144,9 @@ class Writer(abc.ABC):
     self._num_pending = num_pending
 
   def _describe_wait(self) -> str:
-    """Describes the wait and the table's status."""
-    wait = (
+    status = waits.describe(self.table, self._ask).removesuffix('.')
+    return (
       f"table '{self.table.name}' of {self._place} to accept new items; its "
       'rate limiter blocks actors until the learner has sampled enough'
-      f'{self._explain_wait()}.'
+      f'{self._explain_wait()}. {status}'
     )
-    status = waits.describe(self.table, waits.look(self._ask))
-    return f'{wait} {status}'.rstrip().removesuffix('.')

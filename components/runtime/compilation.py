@@ -1,6 +1,7 @@
 """TensorFlow functions that are called often."""
 
 import contextlib
+import itertools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,8 +13,8 @@ import tree
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
-from repertory.components import types
-from repertory.components.runtime import devices, nests, versions, xla_checks
+from repertory.components import runtime, types
+from repertory.components.runtime import devices, nests, versions
 
 # Most of XLA's compile time goes to LLVM passes that do not help here: without
 # them an update compiles 2.5 times as fast, and runs as fast.
@@ -29,27 +30,20 @@ _HOST = '/job:localhost/replica:0/task:0/device:CPU:0'
 
 # The operation that calls a function.
 _CALL = b'StatefulPartitionedCall'
-_WRAPPING = 'TF_RUN_EAGER_OP_AS_FUNCTION'
 
 _scope = threading.local()
 
 
-def _wrap_operations() -> bool:
-  """Makes TensorFlow wrap single operations in functions.
-
-  Wrapped operations run in the calling thread. This affects the whole process
-  and must happen before there are other threads, because an operation that is
-  starting meanwhile fails. According to TensorFlow nothing else changes; on
-  slow cores each operation takes 10 to 50 µs longer. Returns whether operations
-  are wrapped: not if the environment variable is 0, nor with an accelerator.
-  """
-  if os.environ.get(_WRAPPING) == '0' or devices.has_accelerator():
-    return False
+# Whether TensorFlow wraps single operations in functions, which then can run in
+# the calling thread. This affects the whole process and must be decided before
+# there are other threads, because an operation that is starting meanwhile
+# fails. On slow cores each operation takes 10 to 50 µs longer.
+WRAPS_OPERATIONS = (
+  os.environ.get('TF_RUN_EAGER_OP_AS_FUNCTION') != '0'
+  and not devices.has_accelerator()
+)
+if WRAPS_OPERATIONS:
   versions.wrap_operations()
-  return True
-
-
-WRAPS_OPERATIONS = _wrap_operations()
 
 
 @contextlib.contextmanager
@@ -97,9 +91,8 @@ class CompiledFunction:
 
   Attributes:
     argument_specs: `tf.TensorSpec`s of the leaves of all arguments.
-    absent: Indices of None among the leaves of the output.
-    is_eager: Whether it is not traced. Then `output_structure` and `absent` are
-      those of the last call.
+    is_eager: Whether it is not traced. Then `output_structure` is that of the
+      last call.
   """
 
   def __init__(
@@ -117,22 +110,20 @@ class CompiledFunction:
         AutoGraph: where control flow depends on tensors, it uses `tf.cond`,
         `tf.while_loop` or a `tf.function` of its own.
       signature: One nest of `tf.TensorSpec` per argument.
-      jit_compile: Whether to compile with XLA: faster for small networks. XLA
-        reads `XLA_FLAGS` once per process. Compilation here requests fast
-        compilation, and a single thread on two cores, unless the flags are
-        already set.
-      in_caller: Whether to run it in the calling thread, one operation after
-        the other (a large one may still use threads). Possible without XLA and
-        with `WRAPS_OPERATIONS`. Otherwise TensorFlow's threads run it, and
-        waking one may take longer than a small function.
+      jit_compile: Whether to compile with XLA: faster for small networks. It
+        requests fast compilation, and a single thread on two cores, unless
+        `XLA_FLAGS` are already set.
+      in_caller: Whether to run it in the calling thread, if possible: without
+        XLA and with `WRAPS_OPERATIONS`. TensorFlow's threads take longer to
+        wake up than small functions take.
     """
     self.is_eager = tf.config.functions_run_eagerly()
     self._is_for_xla = jit_compile and not self.is_eager
     self._device = getattr(_scope, 'device', None)
     self._place = _place_of(self._device)
     self._output_structure: list[Any] = []
-    self.absent: list[int] = []
-    output_structure, absent = self._output_structure, self.absent
+    self._absent: list[int] = []  # Indices of None among the leaves.
+    output_structure, absent = self._output_structure, self._absent
 
     def call(*leaves):
       output = function(*tree.unflatten_as(tuple(signature), leaves))
@@ -153,7 +144,7 @@ class CompiledFunction:
     self._function = compiled.get_concrete_function(*specs)
     if jit_compile:
       set_xla_flags()
-      xla_checks.check_calls_no_python(self._function)
+      runtime.xla_checks.check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
     self._unflatten = nests.Unflattener(self.output_structure)
@@ -174,7 +165,7 @@ class CompiledFunction:
     with tf.device(self._device):
       return execute_leaves(leaves)
 
-  def _execute_eagerly(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
+  def _execute_eagerly(self, leaves: Sequence[Any]) -> list[Any]:
     inputs = [
       tf.convert_to_tensor(leaf, spec.dtype)
       for leaf, spec in zip(leaves, self.argument_specs, strict=True)
@@ -182,7 +173,7 @@ class CompiledFunction:
     outputs = [tf.convert_to_tensor(leaf) for leaf in self._call(*inputs)]
     return self._with_absent(outputs)
 
-  def _execute(self, leaves: Sequence[Any]) -> list[tf.Tensor]:
+  def _execute(self, leaves: Sequence[Any]) -> list[Any]:
     inputs = [
       ops.EagerTensor(leaf, self._place, None)
       if isinstance(leaf, np.ndarray)
@@ -199,7 +190,7 @@ class CompiledFunction:
     return self._with_absent(outputs)
 
   def _with_absent(self, outputs: list[Any]) -> list[Any]:
-    for place in self.absent:
+    for place in self._absent:
       outputs.insert(place, None)
     return outputs
 
@@ -208,7 +199,7 @@ class CompiledFunction:
     """See `xla_checks.find_open_slices`; none without XLA."""
     if not self._is_for_xla:
       return []
-    return xla_checks.find_open_slices(self._function)
+    return runtime.xla_checks.find_open_slices(self._function)
 
   @property
   def output_structure(self) -> types.Nest:
@@ -257,8 +248,7 @@ def trace(
 ) -> types.Nest:
   """Traces a function; returns output specs, with None for absent leaves.
 
-  The function may create its variables. Use it before loops, whose bodies
-  cannot create variables and whose output specs must be known beforehand.
+  Loops need it, as their bodies cannot create variables.
   """
   found: list[types.Nest] = []
 
@@ -281,18 +271,11 @@ def compile_policy(
   state: types.Nest,
   jit_compile: bool,
 ) -> CompiledFunction:
-  """Compiles a policy step.
+  """Compiles a policy step; for the arguments see `CompiledFunction`.
 
-  Without accelerators, XLA is faster for recurrent policies only. It uses
-  another thread for each call, and waking a core takes longer than the few
-  operations of other policies, which run in the calling thread.
-
-  Args:
-    step: See `CompiledFunction`.
-    signature: Shapes and dtypes of the arguments of `step`.
-    state: The policy's state. The policy counts as recurrent if a leaf has
-      shape `[B, D, ...]`, but not if all are `[B]`.
-    jit_compile: Whether XLA may be used.
+  Without accelerators, XLA is faster for recurrent policies only, whose `state`
+  has a leaf of shape `[B, D, ...]`. It uses another thread for each call, and
+  waking a core takes longer than the few operations of other policies.
   """
   is_recurrent = any(len(leaf.shape) > 1 for leaf in tree.flatten(state))
   return CompiledFunction(
@@ -306,9 +289,8 @@ def compile_policy(
 def _place_of(device: str | None) -> str:
   """Returns the device on which to put the arrays passed to a function.
 
-  That is the host, from which TensorFlow copies them. But while it wraps
-  operations in functions, TensorFlow confuses concurrent copies between
-  devices, so arrays are put on the function's device then.
+  That is the host, from which TensorFlow copies them; but while it wraps
+  operations in functions, it confuses concurrent copies between devices.
   """
   wraps = WRAPS_OPERATIONS or versions.ALWAYS_WRAPS_OPERATIONS
   if device is None or not wraps:
@@ -322,30 +304,22 @@ def _attributes_of(function: Any, in_caller: bool) -> tuple[Any, ...]:
   # TensorFlow's annotations declare the context as None.
   current: Any = context.context()
   options = current.function_call_options
-  attributes = (
-    *('executor_type', options.executor_type or ''),
-    *('config_proto', options.config_proto_serialized),
-  )
-  if not in_caller:
-    return attributes
-  types_in, types_out = (
-    [tensor.dtype.as_datatype_enum for tensor in tensors]
-    for tensors in (function.inputs, function.outputs)
-  )
-  return (
-    *attributes,
-    *('Tin', types_in),
-    *('Tout', types_out),
-    *('f', function),
-    *('config', ''),
-  )
+  attributes = {
+    'executor_type': options.executor_type or '',
+    'config_proto': options.config_proto_serialized,
+  }
+  if in_caller:
+    attributes |= {
+      'Tin': [one.dtype.as_datatype_enum for one in function.inputs],
+      'Tout': [one.dtype.as_datatype_enum for one in function.outputs],
+      'f': function,
+      'config': '',
+    }
+  return tuple(itertools.chain(*attributes.items()))
 
 
 def set_xla_flags() -> None:
-  """Requests fast compilation, and a single thread on two cores.
-
-  Flags that `XLA_FLAGS` already contains stay as they are.
-  """
+  """Adds flags to `XLA_FLAGS`, whose own flags stay as they are."""
   flags = os.environ.get('XLA_FLAGS', '')
   wanted = {_FAST_COMPILATION: 'true'}
   if len(os.sched_getaffinity(0)) <= _FEW_CORES:

@@ -55,26 +55,19 @@ def prepare(argument: str, names: Sequence[str]) -> None:
     return
   import tensorflow as tf  # noqa: PLC0415  As in `check`.
 
-  places = [(kind, int(index)) for kind, index in (n.split(':') for n in names)]
-  num_cpus = 1 + max((i for kind, i in places if kind == 'CPU'), default=0)
-  if num_cpus > 1:
+  last_cpu = max((int(n[4:]) for n in names if n.startswith('CPU')), default=0)
+  if last_cpu:
     with contextlib.suppress(RuntimeError):  # Already in use; checked below.
       tf.config.set_logical_device_configuration(
         tf.config.list_physical_devices('CPU')[0],
-        [tf.config.LogicalDeviceConfiguration()] * num_cpus,
+        [tf.config.LogicalDeviceConfiguration()] * (last_cpu + 1),
       )
-  for kind, index in places:
-    available = len(tf.config.list_logical_devices(kind))
-    if index >= available:
-      hint = ''
-      if kind == 'CPU':
-        hint = (
-          ' A CPU cannot be split once TensorFlow is in use. Run nodes in '
-          'processes of their own (launch type local_mp, if the topology '
-          'allows it).'
-        )
-      raise SettingError(
-        argument,
-        f'must name devices of this process, got {kind}:{index}; it has '
-        f'{available} of kind {kind}.{hint}',
-      )
+  available = len(tf.config.list_logical_devices('CPU'))
+  if last_cpu >= available:
+    raise SettingError(
+      argument,
+      f'must name devices of this process, got CPU:{last_cpu}; it has '
+      f'{available} of kind CPU. A CPU cannot be split once TensorFlow is in '
+      'use. Run nodes in processes of their own (launch type local_mp, if the '
+      'topology allows it).',
+    )

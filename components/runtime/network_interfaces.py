@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import dataclasses
 import ipaddress
+import itertools
 import os
 import socket
 from collections.abc import Iterator, Sequence
@@ -85,11 +86,9 @@ def of_address(address: str) -> Interface:
   """
   found = _find_addresses()
   for name, addresses in found.items():
-    if address in map(_without_link, addresses):
+    if address in addresses:
       return Interface(address, tuple(dict.fromkeys((*LOOPBACK.names, name))))
-  known = ', '.join(
-    sorted(a for addresses in found.values() for a in addresses)
-  )
+  known = ', '.join(sorted(itertools.chain(*found.values())))
   raise ValueError(
     f'address must be one of this machine ({known}), got {address!r}.'
   )
@@ -105,24 +104,20 @@ def of_network(network: str) -> Interface:
   Raises:
     ValueError: If this machine is not in it, listing its interfaces.
   """
-  addresses = {
-    name: [_without_link(address) for address in entries]
-    for name, entries in _find_addresses().items()
-  }
+  found = _find_addresses()
   try:
     range_ = ipaddress.ip_network(network, strict=False)
   except ValueError:
-    chosen = addresses.get(network, [])
+    chosen = found.get(network, [])
   else:
     chosen = [
       address
-      for entries in addresses.values()
-      for address in entries
+      for address in itertools.chain(*found.values())
       if ipaddress.ip_address(address) in range_
     ]
   if chosen:
     return of_address(chosen[0])
-  known = ', '.join(f'{name} ({" ".join(a)})' for name, a in addresses.items())
+  known = ', '.join(f'{name} ({" ".join(a)})' for name, a in found.items())
   raise ValueError(
     f'must be a network of {socket.gethostname()}, by name or addresses; it '
     f'has {known}; got {network!r}.'
@@ -134,32 +129,23 @@ def addresses_to_bind(interface: Interface) -> list[str]:
 
   A network interface may have more addresses, some of them reachable remotely.
   """
-  found = _addresses_of_all(LOOPBACK.names)
-  if interface.host not in (LOOPBACK.host, *found):
-    found.append(interface.host)
-  return found
-
-
-def _addresses_of_all(names: Sequence[str]) -> list[str]:
-  """Returns the IP addresses of interfaces, except link-local ones."""
   found = _find_addresses()
-  return [
-    address
-    for name in names
-    for address in found.get(name, ())
-    if address == _without_link(address)
-  ]
-
-
-def _without_link(address: str) -> str:
-  """Removes the scope that psutil appends to a link-local address."""
-  return address.partition('%')[0]
+  own = [one for name in LOOPBACK.names for one in found.get(name, ())]
+  is_other = interface.host not in (LOOPBACK.host, *own)
+  return [*own, interface.host] if is_other else own
 
 
 def _find_addresses() -> dict[str, list[str]]:
-  """Returns this machine's IP addresses by interface, as psutil lists them."""
+  """Returns this machine's IP addresses by interface, without link-local ones.
+
+  psutil appends the scope to those, as in 'fe80::1%eth0'.
+  """
   return {
-    name: [one.address for one in entries if one.family in _IP]
+    name: [
+      one.address
+      for one in entries
+      if one.family in _IP and '%' not in one.address
+    ]
     for name, entries in psutil.net_if_addrs().items()
   }
 

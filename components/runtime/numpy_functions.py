@@ -7,7 +7,8 @@ networks of `Linear` layers run faster in NumPy: they and their networks define
 rounding.
 """
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dm_env
@@ -19,12 +20,10 @@ import tree
 from repertory.components.runtime import compilation
 
 _NUM_COMPARISONS = 3
-# Maximum number of multiplications in all matrix products of a call. Above it
-# NumPy has no advantage, and would use threads.
-_MAX_PRODUCTS = 100_000
-# Above this number BLAS uses threads for matrix–vector products, which costs
-# more than the product.
-_MAX_PRODUCTS_OF_VECTOR = 9_000
+# Maximum number of multiplications in all matrix products of a call, above
+# which NumPy has no advantage, and in a matrix–vector product, above which BLAS
+# uses threads that cost more than the product.
+_MAX_PRODUCTS, _MAX_PRODUCTS_OF_VECTOR = 100_000, 9_000
 
 _LAST = int(dm_env.StepType.LAST)
 _ZERO = np.zeros([1], np.float32)  # Faster than a Python number.
@@ -70,37 +69,29 @@ class Weights:
 
 
 def forward(module: Any, weights: Weights) -> Callable[[Any], np.ndarray]:
-  """Returns the NumPy version of a module.
+  """Returns the NumPy version of a module, or raises NoNumpyError.
 
   Layers map arrays `[B, D]`, networks map lists of the leaves of observations.
   Other modules than Sonnet's define it as `in_numpy`, which subclasses do not
   inherit, because they may compute something else.
-
-  Raises:
-    NoNumpyError: If it has no NumPy version.
   """
   if type(module) is snt.Linear and module.with_bias:
     return _linear(module, weights)
   if type(module) is snt.nets.MLP:
-    layers = []
-    for layer in module._layers:
-      layers += [layer, module._activation]
-    if not module._activate_final:
-      layers = layers[:-1]
-    return _chain([_layer(layer, weights) for layer in layers])
+    pairs = [(layer, module._activation) for layer in module._layers]
+    layers = list(itertools.chain(*pairs))
+    return _chain(layers if module._activate_final else layers[:-1], weights)
   if type(module) is snt.Sequential:
-    return _chain([_layer(layer, weights) for layer in module._layers])
+    return _chain(module._layers, weights)
   in_numpy = vars(type(module)).get('in_numpy')
   if in_numpy is None:
     raise NoNumpyError(f'{type(module).__name__} has no in_numpy.')
   return in_numpy(module, weights)
 
 
-def _layer(layer: Any, weights: Weights) -> Callable[[Any], np.ndarray]:
-  return _ACTIVATIONS.get(layer) or forward(layer, weights)
+def _chain(layers: Sequence[Any], weights: Weights) -> Callable:
+  functions = [_ACTIVATIONS.get(one) or forward(one, weights) for one in layers]
 
-
-def _chain(functions: list[Callable]) -> Callable[[Any], np.ndarray]:
   def call(x):
     for function in functions:
       x = function(x)
@@ -126,22 +117,20 @@ def find(
   *,
   with_extras: bool = True,
 ) -> Callable[..., list[np.ndarray]] | None:
-  """Returns a NumPy version of a policy's compiled `act`.
+  """Returns a NumPy version of a policy's compiled `act`, or None.
+
+  None if the policy has no NumPy version, or one that gives other results for
+  random arguments; if `compiled` is eager, or with an accelerator.
 
   Args:
     policy: The policy. Its `in_numpy` maps `Weights` to a function from lists
       of the leaves of observation and state to the action, a list of the leaves
-      of the extras, and a list of those of the next state. It has no memory of
-      observations.
+      of the extras, and a list of those of the next state.
     compiled: Maps the leaves of observation, step type and state to those of
       action, extras and next state.
     num_rows: B.
     version: Returns a new number after variables have changed.
     with_extras: Whether `compiled` returns extras.
-
-  Returns:
-    None if the policy has no NumPy version, or one that gives other results for
-    random arguments; if `compiled` is eager, or with an accelerator.
   """
   # Without wrapped operations there is an accelerator.
   if compiled.is_eager or not compilation.WRAPS_OPERATIONS:

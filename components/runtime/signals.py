@@ -1,5 +1,6 @@
 """Stop signals and waits with a time-out."""
 
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -20,21 +21,8 @@ class NoAnswerError(Exception):
   """
 
 
-class StopSignal:
+class StopSignal(threading.Event):
   """A request to stop, shared by all waiting threads."""
-
-  def __init__(self):
-    self._event = threading.Event()
-
-  def set(self) -> None:
-    self._event.set()
-
-  def is_set(self) -> bool:
-    return self._event.is_set()
-
-  def wait(self, seconds: float) -> bool:
-    """Waits at most `seconds`; returns whether a stop was requested."""
-    return self._event.wait(seconds)
 
   def check(self) -> None:
     """Raises `Stopped` if a stop was requested."""
@@ -75,8 +63,8 @@ class LateSignal(StopSignal):
         self.set()
     return super().is_set()
 
-  def wait(self, seconds: float) -> bool:
-    deadline = time.monotonic() + seconds
+  def wait(self, timeout: float | None = None) -> bool:
+    deadline = time.monotonic() + (math.inf if timeout is None else timeout)
     while not self.is_set():
       left = deadline - time.monotonic()
       if left <= 0:

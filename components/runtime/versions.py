@@ -40,12 +40,10 @@ def wrap_operations() -> None:
 
 
 def _let_functions_take_wrappers() -> None:
-  """Lets functions of TensorFlow 2.15 take and return its own wrappers.
+  """Lets functions of TensorFlow 2.15 take its wrappers of dictionaries.
 
-  TensorFlow keeps wrappers of dictionaries that are attributes of a
-  `tf.Module`, and replaces nested ones in place, as in a spec. Functions unwrap
-  them, but before that perform a check that fails with typing_extensions 4.6 or
-  later.
+  Before they unwrap them, they perform a check that fails with
+  typing_extensions 4.6 or later.
   """
   package: Any = importlib.import_module('tensorflow.core.function.trace_type')
   builder: Any = importlib.import_module(

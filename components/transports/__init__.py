@@ -1,47 +1,42 @@
 """Experience transports, from actors to the learner."""
 
-from repertory.components.transports.demonstrations import Demonstrations
-from repertory.components.transports.in_process import (
-  ActorStates,
-  InProcessTransport,
-  check_in_process,
-)
-from repertory.components.transports.learner_side import (
-  ActorSnapshots,
-  ActorState,
-  LearnerSide,
-  Snapshots,
-)
-from repertory.components.transports.offline_transport import (
-  OfflineTransport,
-  check_offline,
-  unlimited,
-)
-from repertory.components.transports.reverb_transport import ReverbTransport
-from repertory.components.transports.transport import (
-  COMPILED,
-  OFFLINE,
-  SHARES,
-  Transport,
-  TransportParts,
-)
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.transports.demonstrations import Demonstrations
+  from repertory.components.transports.in_process import (
+    ActorStates,
+    InProcessTransport,
+    check_in_process,
+  )
+  from repertory.components.transports.learner_side import (
+    ActorSnapshots,
+    ActorState,
+    LearnerSide,
+    Snapshots,
+  )
+  from repertory.components.transports.offline_transport import (
+    OfflineTransport,
+    check_offline,
+    unlimited,
+  )
+  from repertory.components.transports.reverb_transport import ReverbTransport
+  from repertory.components.transports.transport import (
+    COMPILED,
+    OFFLINE,
+    REVERB,
+    SHARES,
+    Transport,
+    TransportParts,
+  )
 
 __all__ = [
-  'COMPILED',
-  'OFFLINE',
-  'SHARES',
-  'ActorSnapshots',
-  'ActorState',
-  'ActorStates',
-  'Demonstrations',
-  'InProcessTransport',
-  'LearnerSide',
-  'OfflineTransport',
-  'ReverbTransport',
-  'Snapshots',
-  'Transport',
-  'TransportParts',
-  'check_in_process',
-  'check_offline',
-  'unlimited',
-]
+  'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorSnapshots', 'ActorState',
+  'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
+  'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
+  'TransportParts', 'check_in_process', 'check_offline', 'unlimited',
+]  # fmt: skip
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

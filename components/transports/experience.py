@@ -5,8 +5,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import tensorflow as tf
-
 from repertory.components import adders, replay, types
 from repertory.components.config.settings import SettingError
 
@@ -33,10 +31,10 @@ class Experience:
     max_pending_items_per_environment: Items of each environment that may be in
       flight while it acts: more hide latency, fewer keep data fresh.
     is_offline: Whether the agent learns from a data set only, see `offline`.
-    with_targets: Experience with targets from Bellman updaters, see
-      `with_bellman_updaters`: they sample `batch_size` items at a time from
-      this table, and write them with targets to that one, which the learner
-      samples. None if the learner samples this table.
+    with_targets: Experience with targets from Bellman updaters: they sample
+      `batch_size` items at a time from this table, and write them with targets,
+      as `types.SampleWithTargets`, to that one, which the learner samples. None
+      if the learner samples this table.
     setting_names: Names in the agent's config of 'batch_size', and of the
       tables' 'max_size' and 'min_size', for errors.
   """
@@ -118,48 +116,6 @@ class Experience:
     table = dataclasses.replace(self.table, **changes)
     return dataclasses.replace(self, tables=[table, *self.tables[1:]])
 
-  def with_bellman_updaters(
-    self,
-    signature: types.Nest,
-    max_size: int,
-    samples_per_target: float,
-    batch_size: int,
-    setting_names: Mapping[str, str] | None = None,
-  ) -> 'Experience':
-    """Returns a copy whose targets are computed by Bellman updaters.
-
-    They write to a table that the learner samples uniformly, as soon as it has
-    enough items for a batch. `batch_size` here becomes their batch size, and
-    the rate limit here applies to their sampling.
-
-    Args:
-      signature: Nest of `tf.TensorSpec`: data and target of
-        `types.SampleWithTargets`.
-      max_size: Capacity for items with targets.
-      samples_per_target: Mean number of samples of each item.
-      batch_size: Items per learner step.
-      setting_names: Names of these in the agent's config, for errors.
-    """
-    limit = replay.RateLimit.with_default_buffer(
-      samples_per_target,
-      min_size=batch_size,
-      batch_size=batch_size,
-      items_per_insert=self.rows,
-    )
-    data, target = signature
-    item = types.SampleWithTargets(
-      data, target, version=tf.TensorSpec([], tf.int64)
-    )
-    table = replay.uniform(item, max_size, limit, replay.TRAIN_BUFFER)
-    with_targets = dataclasses.replace(
-      self,
-      tables=[table],
-      batch_size=batch_size,
-      min_priority=None,
-      setting_names=setting_names or {},
-    )
-    return dataclasses.replace(self, with_targets=with_targets)
-
   def updates_due(self, num_items: int) -> int:
     """Returns the total learner steps due after `num_items` inserted items."""
     due = int(self.table.sample_target(num_items) // self.batch_size)
@@ -195,18 +151,14 @@ class Experience:
     )
 
   def bundled(self, num_slots: int) -> 'Experience':
-    """Returns a copy with its queue in bundles where that is possible.
+    """Returns a copy with its queue in bundles, where that is possible.
 
-    Args:
-      num_slots: A common divisor of the adders' batch sizes.
+    `num_slots` is a common divisor of the adders' batch sizes.
     """
-    if not self.table.is_queue or self.with_targets is not None:
+    if not (self.table.is_queue and self.items.slots_end_together):
       return self
-    size = 1
-    if self.items.slots_end_together:
-      size = math.gcd(num_slots, self.batch_size)
-    tables = [self.table.bundled(size), *self.tables[1:]]
-    return dataclasses.replace(self, tables=tables)
+    table = self.table.bundled(math.gcd(num_slots, self.batch_size))
+    return self.with_table(bundle_size=table.bundle_size)
 
   def check(self, num_environments: int) -> None:
     """Refuses tables that would block actors or the learner for ever.

@@ -27,11 +27,10 @@ class ActorStates:
 
 
 class InProcessTransport(transport.Transport):
-  """Transport through a local replay table.
+  """Transport through a local replay table, without bundles.
 
   Actors and learner are in one process, in any number of threads. Batches are
-  sampled on request, whatever `Experience.prefetch` is. The table has no
-  bundles, because local items do not need them.
+  sampled on request, whatever `Experience.prefetch` is.
 
   In one thread everything follows from the seed. With several acting threads,
   batches depend on their speeds, unless the table is a queue in round-robin
@@ -72,7 +71,7 @@ class InProcessTransport(transport.Transport):
       CheckpointError: If the snapshot cannot be read, or is of another table.
     """
     check_in_process(experience)
-    self._experience = experience = experience.with_table(bundle_size=1)
+    self._experience = experience
     self._parts = parts
     self._place = place or local.WaitPolicy()
     self._checkpoint_directory = checkpoint_directory
@@ -83,38 +82,30 @@ class InProcessTransport(transport.Transport):
       self._tables.append(local.Table(experience.with_targets.table, seed + 1))
     self._table = self._tables[0]
     self.actors = ActorStates()
-    if checkpoint_directory:
-      self._restore(checkpoint_directory)
-      replay.remove_checkpoints(checkpoint_directory)
-
-  def _restore(self, directory: str) -> None:
-    """Restores the tables from a snapshot, if there is one."""
+    if not checkpoint_directory:
+      return
     for i, table in enumerate(self._tables):
       part = table.description.name if i else ''
-      contents = local.read(directory, table.description, part)
+      contents = local.read(checkpoint_directory, table.description, part)
       if contents is not None:
-        with local.reading(f'{directory} of a checkpoint'):
+        with local.reading(f'{checkpoint_directory} of a checkpoint'):
           table.restore(contents)
         self.actors.restored = self.actors.restored or contents.actors
+    replay.remove_checkpoints(checkpoint_directory)
 
   def at(
     self, place: local.WaitPolicy, turn: int | None = None
   ) -> 'InProcessTransport':
-    """Returns this transport for an actor with its own timeout and stop signal.
-
-    `turn` is the position of its writer in a round-robin order, from 0.
-    """
+    """Returns this transport for an actor with its own waits and its turn."""
     one = copy.copy(self)
     one._place, one._turn = place, turn
     return one
 
   @property
-  def with_targets(self) -> 'InProcessTransport | None':
-    if self._experience.with_targets is None:
-      return None
+  def learned(self) -> 'InProcessTransport':
     later = copy.copy(self)
-    later._experience = self._experience.with_targets
-    later._table = self._tables[1]
+    later._experience = self._experience.learned
+    later._table = self._tables[-1]
     return later
 
   def make_writer(self, **settings) -> replay.Writer:
@@ -134,7 +125,7 @@ def check_in_process(experience: experience_lib.Experience) -> None:
       'tables of an experience, without a replay server, must be one table; '
       f'got {names}.'
     )
-  local.check(experience.with_table(bundle_size=1).table)
+  local.check(experience.table)
   if experience.with_targets is not None:
     check_in_process(experience.with_targets)
 
@@ -177,10 +168,7 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     return self._actor_state.counts if self._actor_state else {}
 
   def describe(self) -> dict[str, Any]:
-    """Returns the state that restored tables must match.
-
-    `is_exact` says whether a run would resume exactly.
-    """
+    """As the base class; `is_exact` if a run would resume exactly."""
     described, state = super().describe(), self._actor_state
     described['is_exact'] = state is not None
     if state is not None and state.num_inserts is not None:

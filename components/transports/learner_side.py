@@ -9,7 +9,7 @@ from typing import Any
 
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import batches, local
+from repertory.components.replay import local, waits
 from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 
@@ -34,9 +34,9 @@ class Snapshots(abc.ABC):
 
   @abc.abstractmethod
   def flush(self) -> None:
-    """Waits until priority updates have arrived; raises their errors.
+    """Waits for priority updates; raises their errors.
 
-    This is the first call of a checkpoint, and sets its point in time.
+    It is the first call of a checkpoint, and sets its point in time.
     """
 
   def prepare(self) -> bool:
@@ -53,18 +53,11 @@ class Snapshots(abc.ABC):
 
   @abc.abstractmethod
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Compares the restored state with the result of `describe`.
-
-    Raises:
-      CheckpointError: If something is missing.
-    """
+    """Raises a CheckpointError if restored state lacks some of `describe`."""
 
   @abc.abstractmethod
   def write_snapshot(self) -> str:
-    """Writes the experience, and returns the folder.
-
-    It may take long: call it in a thread of its own.
-    """
+    """Writes the experience, which may take long; returns the folder."""
 
   @abc.abstractmethod
   def is_snapshot_taken(self) -> bool:
@@ -92,19 +85,13 @@ class ActorState:
 
 
 class ActorSnapshots(abc.ABC):
-  """Interface that captures the actors' state.
-
-  The learner's thread calls its methods between two updates.
-  """
+  """Captures the actors' state, by calls of the learner between updates."""
 
   def prepare(self, num_sampled: int) -> bool:
-    """Returns whether the learner has reached a state that can be saved.
+    """Returns whether the learner's state can be saved, or after an update.
 
-    If not, it is called again after the next update. It may also wait, before
-    an update that the snapshot must not include.
-
-    Args:
-      num_sampled: Items ever sampled from the table.
+    It may also wait, before an update that the snapshot must not include.
+    `num_sampled` are the items ever sampled from the table.
     """
     del num_sampled
     return True
@@ -127,8 +114,6 @@ class LearnerSide(Snapshots):
   batches: replay.Batches
   priorities: replay.Priorities | None
   _demonstrations: Any = None  # See `mix_in`.
-  # Batches from replay that may have to wait, if `batches` merges them.
-  _replayed: replay.Batches | None = None
 
   def __init__(
     self, experience: experience_lib.Experience, place: local.WaitPolicy
@@ -148,37 +133,29 @@ class LearnerSide(Snapshots):
 
   def begin(self, learner_steps: int) -> None:
     """Starts counting at `learner_steps`, the updates of earlier runs."""
-    samples = self._first_status.samples
     self._replay_ratio = replay.ReplayRatio(
       self._table,
       self._experience.batch_size,
-      samples=samples,
+      samples=self._first_status.samples,
       learner_steps=learner_steps,
     )
 
   def mix_in(self, demonstrations: Any) -> None:
     """Adds `Demonstrations` to all batches; call it before taking a batch."""
-    self._demonstrations = demonstrations
-    self._replayed = self.batches
-    self.batches = demonstrations.mix(self._replayed)
-    if self.priorities is not None:
-      self.priorities = demonstrations.without(self.priorities)
+    demonstrations.replayed = self.batches
+    self.batches = self._demonstrations = demonstrations
 
   @abc.abstractmethod
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     """Returns the status of all tables, by name."""
 
-  # Replay ratio.
-
   def updates_due(
     self, learner_steps: int, num_items: int | None = None
   ) -> int:
-    """Returns the number of learner steps due for the replay ratio.
+    """Returns the number of learner steps due after `learner_steps`.
 
-    Args:
-      learner_steps: Updates so far.
-      num_items: Items added since the learner side was created; None to query
-        the table.
+    `num_items` were added since the learner side was created; None to query the
+    table.
     """
     if num_items is None:
       inserts = self._status().inserts
@@ -195,30 +172,28 @@ class LearnerSide(Snapshots):
   def wait_for_items(self) -> None:
     """Waits until the table holds enough items to be sampled.
 
-    The timeout limits the time without a new item in any table, or since
-    `reset_timeout`.
-
     Raises:
       signals.Stopped: If the stop signal was set.
-      TimeoutError: If no item arrived in time.
+      TimeoutError: If for too long no new item came to any table.
     """
+    table, place = self._table, self._place
     inserts, since = -1, time.monotonic()
     while True:
       statuses = self.statuses()
-      status = statuses[self._table.name]
-      if status.inserts >= self._table.min_size:
+      found = statuses[table.name].inserts
+      if found >= table.min_size:
         return
       all_inserts = sum(one.inserts for one in statuses.values())
       if all_inserts > inserts:
         inserts, since = all_inserts, time.monotonic()
       waited = time.monotonic() - max(since, self._timeout_start)
-      if waited > self._place.timeout_seconds:
+      if waited > place.timeout_seconds:
         raise TimeoutError(
-          f'Waited {self._place.timeout_seconds:g} seconds for a new item '
-          f"in table '{self._table.name}' of {self._place}; it has "
-          f'{status.inserts} and needs {self._table.min_size}.'
+          f'Waited {place.timeout_seconds:g} seconds for a new item in table '
+          f"'{table.name}' of {place}; it has {found} and needs "
+          f'{table.min_size}.'
         )
-      if self._place.stop.wait(_POLL_SECONDS):
+      if place.stop.wait(_POLL_SECONDS):
         raise signals.Stopped
 
   def reset_timeout(self) -> None:
@@ -226,30 +201,24 @@ class LearnerSide(Snapshots):
     self._timeout_start = time.monotonic()
     self.batches.reset_timeout()
 
-  def expect_batches(self, seconds: float | None = None) -> None:
-    """Sets the time after which a due batch counts as lost, from now on.
-
-    The default is `BATCH_TIMEOUT_SECONDS`.
-    """
-    batches = self._replayed or self.batches
-    batch_timeout = BATCH_TIMEOUT_SECONDS if seconds is None else seconds
-    batches.batch_timeout_seconds = batch_timeout
+  def expect_batches(self, seconds: float = BATCH_TIMEOUT_SECONDS) -> None:
+    """Sets the time after which a due batch counts as lost, from now on."""
+    mixed = self._demonstrations
+    batches = self.batches if mixed is None else mixed.replayed
+    batches.batch_timeout_seconds = seconds
 
   def reset_count(self, learner_steps: int) -> int:
-    """Restarts the count after `learner_steps`; earlier samples are lost.
+    """Restarts the count after `learner_steps`; returns the lost samples.
 
-    Returns the number of samples that the learner never received. Raises a
-    TimeoutError if no batch has arrived for too long.
+    Raises a TimeoutError if no batch has arrived for too long.
     """
     now, limit = time.monotonic(), self._place.timeout_seconds
     if learner_steps != self._starving_at_step:
       self._starving_at_step, self._starving_since = learner_steps, now
     if now - self._starving_since > limit:
-      wait = batches.describe_wait(self._table, self._place, self._status())
-      raise TimeoutError(f'Waited {limit:g} seconds for {wait}')
+      wait = waits.describe_batch(self._table, self._place, self._status)
+      raise TimeoutError(f'Waited {limit:g} seconds for {wait}.')
     return self._replay_ratio.reset_count(learner_steps, self._status().samples)
-
-  # Checkpoint state.
 
   def flush(self) -> None:
     """Waits until the table has all priorities; raises their errors."""
@@ -261,7 +230,7 @@ class LearnerSide(Snapshots):
     mixed = self._demonstrations
     return {
       'transport': self.kind,
-      **({} if mixed is None else {'demonstrations': mixed.describe()}),
+      **({'demonstrations': mixed.transport.sampler_state()} if mixed else {}),
       'bundle_sizes': self._experience.bundle_sizes,
       'tables': {
         name: {'inserts': table.inserts, 'samples': table.samples}

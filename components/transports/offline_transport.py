@@ -60,9 +60,9 @@ class OfflineTransport(in_process.InProcessTransport):
   ):
     """Creates the table; `fill` must be called next.
 
-    The arguments are those of `InProcessTransport`, and the steps of all
-    episodes, `lengths` `[E]`. Raises a ValueError if the experience does not
-    work with recorded data.
+    `lengths` `[E]` are the steps of all episodes; for the others see
+    `InProcessTransport`. Raises a ValueError if the experience does not work
+    with recorded data.
     """
     check_offline(experience)
     super().__init__(
@@ -79,9 +79,7 @@ class OfflineTransport(in_process.InProcessTransport):
   ) -> None:
     """Cuts all items, and restores the sampler from a snapshot.
 
-    Args:
-      chunks: Recorded steps.
-      report: Often called, with the number of cut time steps.
+    `report` is often called, with the number of cut time steps.
 
     Raises:
       DataError: If the data cannot be read.
@@ -89,17 +87,34 @@ class OfflineTransport(in_process.InProcessTransport):
       CheckpointError: If the snapshot cannot be read.
     """
     num_timesteps = 0
-    for steps in _merge(self._note(chunks)):
-      steps, starts, ends = _close_episodes(steps)
-      if len(starts):
-        self._cut(steps, starts, ends, num_timesteps, report)
+    for steps in _merge(map(_close_episodes, self._note(chunks))):
+      starts = steps.starts
+      ends = np.append(starts[1:], len(steps.step_type))
+      is_long = ends - starts > 1
+      if is_long.any():
+        self._cut(steps, starts[is_long], ends[is_long], num_timesteps, report)
         num_timesteps += len(steps.step_type)
     directory = self._checkpoint_directory
-    if directory:
-      with local.reading(f'{directory} of a checkpoint'):
-        saved = _read_sampler(directory)
-        self.is_resumed = saved is not None and self.restore_sampler(*saved)
-      replay.remove_checkpoints(directory)
+    if not directory:
+      return
+    with local.reading(f'{directory} of a checkpoint'):
+      folder = snapshots.find(directory)
+      if folder is not None:
+        self._restore(folder)
+    replay.remove_checkpoints(directory)
+
+  def _restore(self, folder: str) -> None:
+    """Restores the sampler from a snapshot."""
+    path = os.path.join(folder, _STATE)
+    if not os.path.exists(path):
+      raise checkpointing.CheckpointError(
+        f'{folder} cannot be read: it is not the state of a sampler.'
+      )
+    with open(path) as file:
+      state = json.load(file)
+    path = os.path.join(folder, _PRIORITIES)
+    priorities = np.load(path, allow_pickle=False)
+    self.is_resumed = self.restore_sampler({**state, 'priorities': priorities})
 
   def _note(
     self, chunks: Iterable[offline.DataSetSteps]
@@ -132,7 +147,14 @@ class OfflineTransport(in_process.InProcessTransport):
     begun = num_slots
     is_idle = np.zeros([num_slots], bool)
     extras = _make_extras(items, num_slots)
-    with contextlib.closing(self._make_adder(num_slots)) as adder:
+    writer = local.LocalWriter(
+      self._table,
+      self._place,
+      version=lambda: -1,  # The actions come from another policy.
+      max_pending_items=self._experience.table.max_size,
+    )
+    adder = self._parts.make_adder(self._experience, writer, num_slots)
+    with contextlib.closing(adder):
       adder.add_first(_timestep(steps, rows))
       while True:
         self._place.stop.check()
@@ -158,18 +180,11 @@ class OfflineTransport(in_process.InProcessTransport):
     random = self._table.copy(has_leaves=False).random
     return {'checksum': self.checksum, 'random': random}
 
-  def restore_sampler(
-    self, state: dict[str, Any], priorities: np.ndarray | None = None
-  ) -> bool:
-    """Restores the sampler if `state` is of the same data; returns success.
-
-    It has fields of `local.Contents`; without `priorities`, those stay.
-    """
+  def restore_sampler(self, state: dict[str, Any]) -> bool:
+    """Restores the sampler if `state` is of the same data; returns success."""
     if state['checksum'] != self.checksum:
       return False
-    changes = {key: state[key] for key in snapshots.COUNTS if key in state}
-    if priorities is not None:
-      changes['priorities'] = priorities
+    changes = {key: state[key] for key in state if key != 'checksum'}
     contents = self._table.copy(has_leaves=False)
     self._table.restore(dataclasses.replace(contents, **changes))
     return True
@@ -180,24 +195,13 @@ class OfflineTransport(in_process.InProcessTransport):
   def make_learner_side(self) -> learner_side.LearnerSide:
     return _OfflineLearnerSide(self)
 
-  def _make_adder(self, num_slots: int) -> adders.Adder:
-    writer = local.LocalWriter(
-      self._table,
-      self._place,
-      version=lambda: -1,  # The actions come from another policy.
-      max_pending_items=self._experience.table.max_size,
-    )
-    return self._parts.make_adder(self._experience, writer, num_slots)
-
 
 def unlimited(
   experience: experience_lib.Experience, lengths: np.ndarray
 ) -> experience_lib.Experience:
   """Returns the experience with a table for episodes of `lengths`, `[E]`."""
   num_items = max(1, experience.items.max_items_of(lengths))
-  return experience.with_table(
-    max_size=num_items, bundle_size=1, rate_limit=replay.UNLIMITED
-  )
+  return experience.with_table(max_size=num_items, rate_limit=replay.UNLIMITED)
 
 
 def check_offline(experience: experience_lib.Experience) -> None:
@@ -248,26 +252,18 @@ class _OfflineLearnerSide(in_process.InProcessLearnerSide):
     return path
 
 
-def _read_sampler(directory: str) -> tuple[dict[str, Any], np.ndarray] | None:
-  """Reads the sampler's state and priorities; None without a snapshot."""
-  folder = snapshots.find(directory)
-  if folder is None:
-    return None
-  path = os.path.join(folder, _STATE)
-  if not os.path.exists(path):
-    raise checkpointing.CheckpointError(
-      f'{folder} cannot be read: it is not the state of a sampler.'
-    )
-  with open(path) as file:
-    state = json.load(file)
-  path = os.path.join(folder, _PRIORITIES)
-  return state, np.load(path, allow_pickle=False)
+def _close_episodes(steps: offline.DataSetSteps) -> offline.DataSetSteps:
+  """Marks start and end of episodes, or of their parts, by FIRST and LAST."""
+  starts, step_type = steps.starts, np.array(steps.step_type)
+  step_type[np.append(starts[1:], len(step_type)) - 1] = _LAST
+  step_type[starts] = _FIRST
+  return steps._replace(step_type=step_type)
 
 
 def _merge(
   chunks: Iterable[offline.DataSetSteps],
 ) -> Iterator[offline.DataSetSteps]:
-  """Merges small chunks."""
+  """Merges small chunks of closed episodes."""
   waiting: list[offline.DataSetSteps] = []
   num_bytes = 0
   for steps in chunks:
@@ -281,28 +277,9 @@ def _merge(
 
 
 def _concatenate(parts: list[offline.DataSetSteps]) -> offline.DataSetSteps:
-  """Concatenates chunks, each of which starts an episode or a part of one."""
   if len(parts) == 1:
     return parts[0]
-  # Parts of episodes must not merge with the next chunk's.
-  parts = [one._replace(step_type=one.step_type.copy()) for one in parts]
-  for one in parts:
-    one.step_type[0], one.step_type[-1] = _FIRST, _LAST
   return tree.map_structure(lambda *leaves: np.concatenate(leaves), *parts)
-
-
-def _close_episodes(
-  steps: offline.DataSetSteps,
-) -> tuple[offline.DataSetSteps, np.ndarray, np.ndarray]:
-  """Sets FIRST and LAST; returns also starts and ends of episodes, `[E]`."""
-  starts = steps.starts
-  ends = np.append(starts[1:], len(steps.step_type))
-  step_type = np.array(steps.step_type)
-  step_type[ends - 1] = _LAST
-  step_type[starts] = _FIRST
-  is_long = ends - starts > 1
-  steps = steps._replace(step_type=step_type)
-  return steps, starts[is_long], ends[is_long]
 
 
 def _timestep(steps: offline.DataSetSteps, rows: np.ndarray) -> dm_env.TimeStep:

@@ -1,5 +1,6 @@
 """Transport through a replay server."""
 
+import copy
 from collections.abc import Mapping
 
 from repertory.components import replay
@@ -14,19 +15,19 @@ class ReverbTransport(transport.Transport):
   same server.
   """
 
-  kind = 'reverb'
+  kind = transport.REVERB
 
   def __init__(
     self,
-    connection: replay.Connection,
+    connection: 'replay.Connection',
     experience: experience_lib.Experience,
     parts: transport.TransportParts,
     checkpoint_directory: str = '',
   ):
-    """Initializes the transport without connecting.
+    """Takes a connection to a server with the experience's tables.
 
-    The server has the tables of the experience, and its checkpoints in the
-    directory. Timeout and stop signal of the connection end every wait.
+    The connection's timeout and stop signal end every wait. The server has its
+    checkpoints in the directory.
     """
     self._connection = connection
     self._experience = experience
@@ -34,17 +35,15 @@ class ReverbTransport(transport.Transport):
     self._checkpoint_directory = checkpoint_directory
 
   @property
-  def with_targets(self) -> 'ReverbTransport | None':
-    experience = self._experience.with_targets
-    if experience is None:
-      return None
-    return ReverbTransport(
-      self._connection, experience, self._parts, self._checkpoint_directory
-    )
+  def learned(self) -> 'ReverbTransport':
+    later = copy.copy(self)
+    later._experience = self._experience.learned
+    return later
 
   def make_writer(self, **settings) -> replay.Writer:
-    table = self._experience.table
-    return replay.ReverbWriter(self._connection, table, **settings)
+    return replay.ReverbWriter(
+      self._connection, self._experience.table, **settings
+    )
 
   def make_learner_side(self) -> learner_side.LearnerSide:
     return _ReverbLearnerSide(self)

@@ -2,6 +2,7 @@
 
 import abc
 from collections.abc import Callable
+from typing import Any
 
 from repertory.components import adders, replay
 from repertory.components.transports import experience as experience_lib
@@ -10,6 +11,9 @@ from repertory.components.transports import learner_side
 # Kind, in checkpoints, of the experience that a compiled program keeps itself,
 # see `anakin`.
 COMPILED = 'program'
+
+# Kind of tables behind a server, see `ReverbTransport`.
+REVERB = 'reverb'
 
 # Kind of recorded data, see `OfflineTransport`.
 OFFLINE = 'data'
@@ -38,9 +42,8 @@ class Transport(abc.ABC):
   """Interface of experience transports, from actors to the learner.
 
   It has an actor side per adder, and one learner side; their creators close
-  them. If separate nodes compute targets, there are two stages: this one ends
-  at those nodes, each with a learner side of it, and `with_targets` leads from
-  them to the learner.
+  them. If separate nodes compute targets, it ends at those nodes, each with a
+  learner side of it, and `learned` leads from them to the learner.
 
   Attributes:
     kind: Name in checkpoints: snapshots of one kind cannot be read by another.
@@ -51,14 +54,9 @@ class Transport(abc.ABC):
   _parts: TransportParts
 
   @property
-  def with_targets(self) -> 'Transport | None':
-    """The stage after the computation of targets; None without targets."""
-    return None
-
-  @property
+  @abc.abstractmethod
   def learned(self) -> 'Transport':
-    """The stage that ends at the learner."""
-    return self.with_targets or self
+    """The stage that ends at the learner, of `Experience.learned`."""
 
   def make_adder(
     self,
@@ -77,25 +75,17 @@ class Transport(abc.ABC):
       max_pending_items: Maximum number of pending items without a wait; None
         for the experience's default.
     """
+    each = self._experience.max_pending_items_per_environment
     if max_pending_items is None:
-      each = self._experience.max_pending_items_per_environment
       max_pending_items = each * batch_size
     writer = self.make_writer(
-      priority=priority,
-      version=version,
-      max_pending_items=max_pending_items,
+      priority=priority, version=version, max_pending_items=max_pending_items
     )
     return self._parts.make_adder(self._experience, writer, batch_size)
 
   @abc.abstractmethod
-  def make_writer(
-    self,
-    *,
-    priority: Callable[[], float] = lambda: 1.0,
-    version: Callable[[], int] = lambda: 0,
-    max_pending_items: int,
-  ) -> replay.Writer:
-    """Creates a writer for finished items; see `replay.Writer`."""
+  def make_writer(self, **settings: Any) -> replay.Writer:
+    """Creates a writer for finished items, with settings of `replay.Writer`."""
 
   @abc.abstractmethod
   def make_learner_side(self) -> learner_side.LearnerSide:

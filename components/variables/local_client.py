@@ -77,17 +77,12 @@ class Publisher:
     """Adds copied snapshots that are older than the latest one."""
     with self._has_come:
       newest = self._kept[-1].version if self._kept else math.inf
-      older = [
-        _Snapshot(
-          [tf.constant(value) for value in values],
-          version,
-          max_priority,
-          time.monotonic(),
-        )
-        for version, max_priority, values in copied
-        if version < newest
-      ]
-      self._kept.extendleft(reversed(older))
+      for version, max_priority, values in reversed(copied):
+        if version < newest:
+          tensors = [tf.constant(value) for value in values]
+          self._kept.appendleft(
+            _Snapshot(tensors, version, max_priority, time.monotonic())
+          )
 
   def wait_for(self, version: int, seconds: float) -> _Snapshot | None:
     """Waits up to `seconds` for a version; returns None after the timeout.
@@ -102,10 +97,10 @@ class Publisher:
       for snapshot in self._kept:
         if snapshot.version == version:
           return snapshot
-      if self._kept and self._kept[-1].version > version:
+      kept = [snapshot.version for snapshot in self._kept]
+      if kept and kept[-1] > version:
         raise LookupError(
-          f'version must be one of the kept '
-          f'{[snapshot.version for snapshot in self._kept]}, got {version}.'
+          f'version must be one of the kept {kept}, got {version}.'
         )
       return None
 
@@ -113,11 +108,10 @@ class Publisher:
 class LocalVariableClient(variable_client.VariableClient):
   """Copies the variables that a learner in the same process publishes.
 
-  The copy may be on another device.
+  The copies have the same order and shapes, perhaps on another device.
   """
 
   def __init__(self, publisher: Publisher, variables: Sequence[tf.Variable]):
-    """Copies to `variables`, of the same order and shapes."""
     variable_client.check_alike('variables', publisher.shapes, variables)
     self._publisher = publisher
     self._variables = list(variables)
@@ -161,7 +155,7 @@ class CopyingVariableClient(LocalVariableClient):
   """Copies the current variables of a learner in the same thread.
 
   For actors whose variables are not the learner's own; otherwise see
-  `SharedVariableClient`.
+  `SharedVariableClient`. The learner has version and priority of `sources`.
   """
 
   def __init__(
@@ -170,7 +164,6 @@ class CopyingVariableClient(LocalVariableClient):
     sources: Sequence[tf.Variable],
     variables: Sequence[tf.Variable],
   ):
-    """Copies from `sources`, whose version and priority the learner has."""
     super().__init__(Publisher(sources), variables)
     self._learner = learner
 
@@ -229,15 +222,16 @@ class ScheduledVariableClient(LocalVariableClient):
     version = self._version_of(self._num_steps // self._period)
     if version == self.version:
       return
+
+    def take(seconds: float) -> bool:
+      snapshot = self._publisher.wait_for(version, seconds)
+      if snapshot is not None:
+        self._take(snapshot)
+      return snapshot is not None
+
     signals.wait_for(
-      lambda seconds: self._try_to_take(version, seconds),
+      take,
       lambda: f'version {version} of the variables from the learner',
       self._timeout_seconds,
       self._stop,
     )
-
-  def _try_to_take(self, version: int, seconds: float) -> bool:
-    snapshot = self._publisher.wait_for(version, seconds)
-    if snapshot is not None:
-      self._take(snapshot)
-    return snapshot is not None

@@ -1,7 +1,5 @@
 """Variable client for actors in other processes."""
 
-import queue
-import threading
 import time
 from collections.abc import Sequence
 from concurrent import futures
@@ -9,7 +7,7 @@ from concurrent import futures
 import tensorflow as tf
 
 from repertory.components import core
-from repertory.components.runtime import signals
+from repertory.components.runtime import signals, worker_thread
 from repertory.components.variables import variable_client
 
 
@@ -57,13 +55,7 @@ class RemoteVariableClient(variable_client.VariableClient):
     self._max_priority = 1.0
     self._fetched_at = time.monotonic()
     self._fetch: futures.Future | None = None
-    self._requests: queue.SimpleQueue[futures.Future | None] = (
-      queue.SimpleQueue()
-    )
-    self._thread = threading.Thread(
-      target=self._run, name='remote_variables', daemon=True
-    )
-    self._thread.start()
+    self._thread = worker_thread.WorkerThread('remote_variables')
 
   @property
   def version(self) -> int:
@@ -93,14 +85,14 @@ class RemoteVariableClient(variable_client.VariableClient):
 
   def close(self, timeout_seconds: float = 5.0) -> None:
     """Ends the thread, within the timeout."""
-    self._requests.put(None)
-    self._thread.join(timeout_seconds)
+    self._thread.close(timeout_seconds)
 
   def _start_fetch(self) -> futures.Future:
     self._calls_since_fetch = 0
-    self._fetch = fetch = futures.Future()
-    self._requests.put(fetch)
-    return fetch
+    self._fetch = self._thread.submit(
+      lambda: (self._source.get_variables(self._names), time.monotonic())
+    )
+    return self._fetch
 
   def _finish(self, fetch: futures.Future) -> None:
     """Waits for the running fetch, and applies its values."""
@@ -121,11 +113,3 @@ class RemoteVariableClient(variable_client.VariableClient):
     self._version = int(version)
     self._max_priority = float(max_priority)
     self._fetched_at = arrived_at
-
-  def _run(self) -> None:
-    while (fetch := self._requests.get()) is not None:
-      try:
-        values = self._source.get_variables(self._names)
-        fetch.set_result((values, time.monotonic()))
-      except Exception as error:  # `update` raises it in the actor's thread.
-        fetch.set_exception(error)

@@ -36,10 +36,7 @@ class VariableClient(abc.ABC):
 
   @abc.abstractmethod
   def update(self, wait: bool = False) -> None:
-    """Applies new variables.
-
-    Args:
-      wait: Whether to block until the newest variables are applied.
+    """Applies new variables; with `wait`, blocks until they are the newest.
 
     Raises:
       signals.Stopped: If the stop signal was set during a wait.

@@ -1,1 +1,5 @@
 """Adapters of other environment libraries."""
+
+from repertory.components.config import lazy_imports
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
+from repertory.environments import rendering
 from repertory.environments.games import game
-from repertory.environments.rendering import drawing
 from repertory.environments.values import argument_checks
 
 
@@ -55,7 +55,7 @@ class Catch(game.HostGame):
     return specs.DiscreteArray(3, np.int32, name='move')
 
   def render(self) -> np.ndarray:
-    return drawing.draw_board(self._observe())
+    return rendering.drawing.draw_board(self._observe())
 
   def _start(self) -> None:
     self._ball_row = 0

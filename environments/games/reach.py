@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
+from repertory.environments import rendering
 from repertory.environments.games import game
-from repertory.environments.rendering import drawing
 from repertory.environments.values import argument_checks
 
 _PIXELS = 10
@@ -63,7 +63,7 @@ class Reach(game.HostGame):
 
   def render(self) -> np.ndarray:
     hand, goal = np.moveaxis(self._observe() / 255, -1, 0)
-    return drawing.draw_board(np.maximum(hand, goal / 2))
+    return rendering.drawing.draw_board(np.maximum(hand, goal / 2))
 
   def _start(self) -> None:
     while True:  # Until the positions are not close to each other.

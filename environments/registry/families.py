@@ -7,20 +7,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
 
-from repertory.environments.adapters import (
-  atari,
-  bsuite_adapter,
-  dm_control_adapter,
-  envpool_adapter,
-  gymnasium_adapter,
-  gymnasium_sources,
-  minatar_adapter,
-  minigrid_adapter,
-)
+from repertory.environments import adapters, games, wrappers
 from repertory.environments.batches import batch, vector_batch
-from repertory.environments.games import catch, memory_chain, reach
 from repertory.environments.registry import name_options
-from repertory.environments.wrappers import channels_last, single_precision
 
 if TYPE_CHECKING:
   from repertory.environments.tensor import environment as tensor_environment
@@ -29,8 +18,23 @@ if TYPE_CHECKING:
 # option. With rendering, `render_mode` is among the latter.
 Match = Mapping[str, Any]
 Settings = Mapping[str, Any]
+Options = Callable[[], tuple[name_options.Option, ...]]
 # Parts of patterns that are integers.
 _SIZES = frozenset({'rows', 'columns', 'length'})
+
+
+class Makers(NamedTuple):
+  """Functions that make the environments of one name.
+
+  Attributes:
+    make: Makes one environment of a seed.
+    make_batch: Makes a batch of seeds; None for a loop over environments.
+    make_tensor: Makes a tensor environment; None if the name has none.
+  """
+
+  make: Callable[[int], dm_env.Environment]
+  make_batch: Callable[[Sequence[int]], vector_batch.VectorBatch] | None
+  make_tensor: Callable[[], 'tensor_environment.TensorEnvironment'] | None
 
 
 class Family(NamedTuple):
@@ -42,8 +46,8 @@ class Family(NamedTuple):
   # Makes one environment of match, settings and seed; None for those of users.
   make: Any = None
   extra: str = ''  # The extra to install, if any.
-  # Options that may follow a question mark.
-  options: tuple[name_options.Option, ...] = ()
+  # Returns the options that may follow a question mark; imports the adapter.
+  options: Options = tuple
   # Makes a vectorized batch; None for a loop over environments.
   make_batch: (
     Callable[[Match, Settings, Sequence[int]], vector_batch.VectorBatch] | None
@@ -83,8 +87,8 @@ _CHANNELS_FIRST = name_options.Option(
 )
 
 
-def _game(make: Callable[..., dm_env.Environment]):
-  return lambda match, settings, seed: make(**_read(match), seed=seed)
+def _game(find: Callable[[], Callable[..., dm_env.Environment]]):
+  return lambda match, settings, seed: find()(**_read(match), seed=seed)
 
 
 def _read(match: Match) -> dict[str, Any]:
@@ -98,10 +102,10 @@ def _read(match: Match) -> dict[str, Any]:
 def _make_gymnasium(match: Match, settings: Settings, seed: int):
   own = dict(settings)
   is_first = own.pop(_CHANNELS_FIRST.name)
-  environment = gymnasium_adapter.make(match['id'], seed, **own)
+  environment = adapters.gymnasium_adapter.make(match['id'], seed, **own)
   if is_first:
-    environment = channels_last.ChannelsLast(environment)
-  return single_precision.SinglePrecision(environment)
+    environment = wrappers.ChannelsLast(environment)
+  return wrappers.SinglePrecision(environment)
 
 
 def _make_gymnasium_batch(
@@ -109,7 +113,7 @@ def _make_gymnasium_batch(
 ):
   own = dict(settings)
   if not own.pop(_CHANNELS_FIRST.name):
-    source = gymnasium_sources.make_source(match['id'], seeds, **own)
+    source = adapters.gymnasium_sources.make_source(match['id'], seeds, **own)
     if source is not None:
       return vector_batch.VectorBatch(source)
   return batch.EnvironmentBatch(
@@ -117,15 +121,15 @@ def _make_gymnasium_batch(
   )
 
 
-def _with_id(function: Callable[[str, Settings, Any], Any]):
-  return lambda match, settings, seeds: function(match['id'], settings, seeds)
+def _with_id(find: Callable[[], Callable[[str, Settings, Any], Any]]):
+  return lambda match, settings, seeds: find()(match['id'], settings, seeds)
 
 
 def _of_source(
   pattern: str,
   description: str,
   extra: str,
-  options: tuple[name_options.Option, ...],
+  options: Options,
   source: Callable[[Match, Settings, Sequence[int]], vector_batch.VectorSource],
   has_render_mode: bool = False,
 ) -> Family:
@@ -148,7 +152,7 @@ def _of_tensor(
   description: str,
   module: str,
   class_name: str,
-  options: tuple[name_options.Option, ...] = (),
+  options: Options = tuple,
   extra: str = '',
 ) -> Family:
   """Returns the family of a tensor environment; imports TensorFlow when used.
@@ -178,30 +182,31 @@ _TENSOR_MINATAR = {
   'space_invaders': 'SpaceInvaders',
 }
 
-# To add a tensor environment, add a module to `environments/tensor`, and a line
-# here.
+# Adapters and games are only imported for names of their families, and options
+# for listings. To add a tensor environment, add a module to
+# `environments/tensor`, and a line here.
 FAMILIES = (
   Family(
     'catch[:<rows>x<columns>]',
     'Catch a falling ball on a board of 10 rows, 5 columns, or as catch:12x7',
-    _game(catch.Catch),
+    _game(lambda: games.catch.Catch),
   ),
   Family(
     'memory_chain[:<length>]',
     'Recall after 10 steps, or as memory_chain:30, which of two cues was shown',
-    _game(memory_chain.MemoryChain),
+    _game(lambda: games.memory_chain.MemoryChain),
   ),
   Family(
     'reach',
     'Move a hand onto a goal, from 10 x 10 pixels',
-    _game(reach.Reach),
+    _game(lambda: games.reach.Reach),
   ),
   Family(
     'gym:<id>',
     'A registered Gymnasium environment, for example gym:CartPole-v1',
     _make_gymnasium,
     'gymnasium',
-    (_CHANNELS_FIRST,),
+    lambda: (_CHANNELS_FIRST,),
     _make_gymnasium_batch,
     has_render_mode=True,
   ),
@@ -209,29 +214,29 @@ FAMILIES = (
     'atari:<game>',
     'An Atari game with the usual preprocessing, for example atari:Pong',
     'atari',
-    atari.OPTIONS,
-    _with_id(atari.AtariSource),
+    lambda: adapters.atari.OPTIONS,
+    _with_id(lambda: adapters.atari.AtariSource),
     has_render_mode=True,
   ),
   _of_source(
     'envpool:<id>',
     'An environment of EnvPool, for example envpool:CartPole-v1',
     'envpool',
-    envpool_adapter.OPTIONS,
-    _with_id(envpool_adapter.EnvPoolSource),
+    lambda: adapters.envpool_adapter.OPTIONS,
+    _with_id(lambda: adapters.envpool_adapter.EnvPoolSource),
   ),
   Family(
     'dm_control:<domain>/<task>',
     'A Control Suite task, for example dm_control:cartpole/swingup',
-    _with_id(dm_control_adapter.make),
+    _with_id(lambda: adapters.dm_control_adapter.make),
     'dm-control',
-    dm_control_adapter.OPTIONS,
+    lambda: adapters.dm_control_adapter.OPTIONS,
     has_render_mode=True,
   ),
   Family(
     'bsuite:<experiment>/<number>',
     'A Behaviour Suite environment, for example bsuite:catch/0',
-    lambda match, settings, seed: bsuite_adapter.make(
+    lambda match, settings, seed: adapters.bsuite_adapter.make(
       match['id'], seed, **settings
     ),
     'bsuite',
@@ -240,17 +245,17 @@ FAMILIES = (
   Family(
     'minigrid:<id>',
     'A grid world, for example minigrid:MiniGrid-DoorKey-5x5-v0',
-    _with_id(minigrid_adapter.make),
+    _with_id(lambda: adapters.minigrid_adapter.make),
     'minigrid',
-    minigrid_adapter.OPTIONS,
+    lambda: adapters.minigrid_adapter.OPTIONS,
     has_render_mode=True,
   ),
   _of_source(
     'minatar:<game>',
     'A small Atari game on a board, for example minatar:breakout',
     'minatar',
-    minatar_adapter.OPTIONS,
-    _with_id(minatar_adapter.MinAtarSource),
+    lambda: adapters.minatar_adapter.OPTIONS,
+    _with_id(lambda: adapters.minatar_adapter.MinAtarSource),
   ),
   _of_tensor(
     'catch[:<rows>x<columns>]',
@@ -275,7 +280,7 @@ FAMILIES = (
     'Set two dials as shown, with actions of several parts',
     'lock',
     'Lock',
-    (
+    lambda: (
       name_options.Option(
         'key', False, 'Whether to turn a key by an angle as well'
       ),
@@ -287,7 +292,7 @@ FAMILIES = (
       f'The game of minatar:{game}, in TensorFlow',
       f'minatar.{game}',
       class_name,
-      minatar_adapter.OPTIONS,
+      lambda: adapters.minatar_adapter.OPTIONS,
     )
     for game, class_name in _TENSOR_MINATAR.items()
   ),

@@ -13,11 +13,7 @@ import dm_env
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.environments.batches import batch, vector_batch
-from repertory.environments.registry import (
-  families,
-  name_options,
-  user_environments,
-)
+from repertory.environments.registry import families, name_options
 from repertory.environments.values.argument_checks import ArgumentError
 
 if TYPE_CHECKING:
@@ -124,7 +120,7 @@ class EnvironmentFactory:
     """
     return dataclasses.replace(self, renders=True)
 
-  def _find(self) -> user_environments.Makers:
+  def _find(self) -> families.Makers:
     bare, mark, query = self.name.partition('?')
     if _is_own(bare):
       return _find_own(self.name, self.renders)
@@ -133,7 +129,7 @@ class EnvironmentFactory:
       raise ArgumentError('name', _describe_unknown(self.name))
     family, match = found
     try:
-      settings = name_options.parse(query if mark else None, family.options)
+      settings = name_options.parse(query if mark else None, family.options())
     except ValueError as error:
       raise ArgumentError('name', f'in {self.name!r}, {error}') from error
     if self.renders and family.has_render_mode:
@@ -143,7 +139,7 @@ class EnvironmentFactory:
       return make and functools.partial(make, match.groupdict(), settings)
 
     makers = (family.make, family.make_batch, family.make_tensor)
-    return user_environments.Makers(*map(bind, makers))
+    return families.Makers(*map(bind, makers))
 
   @property
   def _is_plain(self) -> bool:
@@ -156,8 +152,11 @@ def make_factory(name: str) -> EnvironmentFactory:
   return EnvironmentFactory(name)
 
 
-def _find_own(name: str, renders: bool) -> user_environments.Makers:
+def _find_own(name: str, renders: bool) -> families.Makers:
   """Imports the user's code; suggests another name if there is no module."""
+  # Most runs have no custom environment.
+  from repertory.environments.registry import user_environments  # noqa: PLC0415
+
   try:
     return user_environments.find_makers(name, renders)
   except ArgumentError as error:

@@ -3,22 +3,17 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import dm_env
 
 from repertory.components.config import import_paths, settings
-from repertory.environments import tensor
-from repertory.environments.adapters import gymnasium_adapter
-from repertory.environments.batches import batch, vector_batch
-from repertory.environments.registry import name_options
+from repertory.environments import adapters, tensor, wrappers
+from repertory.environments.batches import batch
+from repertory.environments.registry import families, name_options
 from repertory.environments.rendering import rendering
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import channels_last, single_precision
-
-if TYPE_CHECKING:
-  from repertory.environments.tensor import environment as tensor_environment
 
 # Methods of a user's object that make it a factory like ours.
 _BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
@@ -34,21 +29,7 @@ _METHODS = (
 )  # fmt: skip
 
 
-class Makers(NamedTuple):
-  """Functions that make the environments of one name.
-
-  Attributes:
-    make: Makes one environment of a seed.
-    make_batch: Makes a batch of seeds; None for a loop over environments.
-    make_tensor: Makes a tensor environment; None if the name has none.
-  """
-
-  make: Callable[[int], dm_env.Environment]
-  make_batch: Callable[[Sequence[int]], vector_batch.VectorBatch] | None
-  make_tensor: Callable[[], 'tensor_environment.TensorEnvironment'] | None
-
-
-def find_makers(name: str, renders: bool) -> Makers:
+def find_makers(name: str, renders: bool) -> families.Makers:
   """Imports what a name refers to, and checks the options of the name.
 
   Args:
@@ -77,7 +58,7 @@ def find_makers(name: str, renders: bool) -> Makers:
     and issubclass(found, module.TensorEnvironment)
   )
   if not is_factory and not is_tensor:
-    return Makers(_maker_of_function(name, found, renders), None, None)
+    return families.Makers(_maker_of_function(name, found, renders), None, None)
   parameters = _parameters_of(found) if is_class else {}
   factory: Any = functools.partial(found, **_read_options(name, parameters))
   if is_tensor:
@@ -86,8 +67,8 @@ def find_makers(name: str, renders: bool) -> Makers:
     factory = _run(name, factory) if is_class else found
     factory = rendering.enable(factory) if renders else factory
   methods = (getattr(factory, method, None) for method in (_BATCH, _TENSOR))
-  return Makers(
-    lambda seed: single_precision.SinglePrecision(_make(name, factory, seed)),
+  return families.Makers(
+    lambda seed: wrappers.SinglePrecision(_make(name, factory, seed)),
     *(method and functools.partial(_run, name, method) for method in methods),
   )
 
@@ -115,7 +96,7 @@ def _maker_of_function(
 
   def make(seed: int) -> dm_env.Environment:
     made = _make(name, call, seed)
-    is_adapted = isinstance(made, gymnasium_adapter.GymnasiumAdapter)
+    is_adapted = isinstance(made, adapters.gymnasium_adapter.GymnasiumAdapter)
     if not takes_seed and not is_adapted:
       raise _error(
         name,
@@ -123,8 +104,8 @@ def _maker_of_function(
         f'it has no argument `{_SEED}`.',
       )
     if is_first:
-      made = channels_last.ChannelsLast(made)
-    return single_precision.SinglePrecision(made)
+      made = wrappers.ChannelsLast(made)
+    return wrappers.SinglePrecision(made)
 
   return make
 
@@ -138,7 +119,7 @@ def _make(
   # A Gymnasium environment cannot exist before Gymnasium is imported.
   gymnasium = sys.modules.get('gymnasium')
   if gymnasium is not None and isinstance(made, gymnasium.Env):
-    return gymnasium_adapter.GymnasiumAdapter(made, seed)
+    return adapters.gymnasium_adapter.GymnasiumAdapter(made, seed)
   if all(callable(getattr(made, method, None)) for method in _METHODS):
     return made
   hint = ''

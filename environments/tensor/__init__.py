@@ -25,12 +25,4 @@ __all__ = [
   'initial_counters',
 ]
 
-__getattr__, __dir__ = lazy_imports.modules(
-  __name__,
-  Advance='environment',
-  Factory='factory',
-  State='environment',
-  TensorEnvironment='environment',
-  TensorPreviousActionAndReward='previous_action',
-  initial_counters='environment',
-)
+__getattr__, __dir__ = lazy_imports.modules(__name__)

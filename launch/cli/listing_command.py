@@ -74,6 +74,6 @@ def _environments(values, settings, positional) -> int:
   for entry in environments_registry.names():
     needs = f' (needs: {entry.requirement})' if entry.requirement else ''
     print(f'{entry.pattern:30} {entry.description}{needs}')
-    for option in entry.options:
+    for option in entry.options():
       print(f'    ?{name_options.describe(option.name, option.default)}')
   return command.DONE

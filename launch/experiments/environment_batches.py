@@ -16,14 +16,11 @@ from repertory.components.config import settings
 from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
-from repertory.environments.wrappers import previous_action
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
 EnvironmentBatch: TypeAlias = (
-  vector_batch.VectorBatch
-  | previous_action.PreviousActionAndReward
-  | recorded.RecordedEnvironments
+  vector_batch.VectorBatch | vector_batch.BatchWrapper
 )
 
 
@@ -79,7 +76,7 @@ class EnvironmentSettings:
       writer = offline.RecordingWriter(self.record, name)
       environments = recorded.RecordedEnvironments(environments, writer)
     if self.observes_previous_action_and_reward:
-      return previous_action.PreviousActionAndReward(environments)
+      return wrappers.previous_action.PreviousActionAndReward(environments)
     return environments
 
   def _make_environment(self, seed: int) -> dm_env.Environment:

@@ -52,7 +52,7 @@ def describe(
   for kind in kinds:
     # Transports within a process need no bundles.
     bundle = 1
-    if kind == transports.ReverbTransport.kind:
+    if kind == transports.REVERB:
       bundle = smallest_batch or experiment.num_environments_per_actor
     try:
       if kind in (transports.InProcessTransport.kind, transports.SHARES):
@@ -80,7 +80,7 @@ def _check_memory(
   max_items = experiment.max_items(experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
-    in_server = kind == transports.ReverbTransport.kind
+    in_server = kind == transports.REVERB
     is_copied = experiment.checkpoint_replay and not in_server
     item_bytes = table.item_bytes(in_server, is_copied)
     # Tables that others than actors write may have more items.

@@ -1,5 +1,6 @@
 """Registries of classes by name, which import the modules of a package."""
 
+import functools
 import importlib
 import pkgutil
 from typing import Generic, TypeVar
@@ -12,8 +13,8 @@ T = TypeVar('T')
 class Registry(Generic[T]):
   """Registry of classes by name, ordered by rank.
 
-  The first lookup imports the modules of the package, which register their
-  classes.
+  The modules of a package register them. A lookup imports the module of that
+  name first, and others only if it is not there; a listing imports all.
   """
 
   def __init__(self, package: str, what: str, suffix: str = ''):
@@ -25,7 +26,6 @@ class Registry(Generic[T]):
     self._what = what
     self._suffix = suffix
     self._found: dict[str, tuple[int, T]] = {}
-    self._is_complete = False
 
   def register(self, name: str, entry: T, rank: int = 99) -> None:
     """Adds or replaces an entry; `rank` is its position in listings."""
@@ -34,12 +34,8 @@ class Registry(Generic[T]):
   @property
   def entries(self) -> dict[str, T]:
     """All entries by name."""
-    if not self._is_complete:
-      package = importlib.import_module(self._package)
-      for module in pkgutil.iter_modules(package.__path__):
-        if module.name.endswith(self._suffix):
-          importlib.import_module(f'{self._package}.{module.name}')
-      self._is_complete = True
+    for module in self._modules:
+      importlib.import_module(module)
     ranked = sorted(self._found.items(), key=lambda item: (item[1][0], item[0]))
     return {name: entry for name, (_, entry) in ranked}
 
@@ -49,11 +45,25 @@ class Registry(Generic[T]):
     Raises:
       ValueError: If there is no such entry; suggests the nearest name.
     """
-    entries = self.entries
-    if name not in entries:
+    namesake = f'{self._package}.{name}{self._suffix}'
+    for module in sorted(self._modules, key=lambda one: one != namesake):
+      if name in self._found:
+        break
+      importlib.import_module(module)
+    if name not in self._found:
+      entries = self.entries
       raise settings.SettingError(
         self._what,
         f'must be one of {", ".join(entries)}; got {name!r}.'
         + settings.did_you_mean(name, entries),
       )
-    return entries[name]
+    return self._found[name][1]
+
+  @functools.cached_property
+  def _modules(self) -> list[str]:
+    package = importlib.import_module(self._package)
+    return [
+      f'{self._package}.{module.name}'
+      for module in pkgutil.iter_modules(package.__path__)
+      if module.name.endswith(self._suffix)
+    ]

@@ -64,7 +64,7 @@ class Session:
   num_restarts: int = 0
   message: str = ''
   restarted_after: failures.Failure | None = None
-  transport: str = transports.ReverbTransport.kind
+  transport: str = transports.REVERB
   sharding: str = ''
   initial: Mapping[str, Any] | None = None
   callback_list: callbacks_lib.CallbackList = callbacks_lib.NONE
@@ -174,7 +174,7 @@ class Session:
     )
 
   def make_transport(
-    self, connection: replay.Connection
+    self, connection: 'replay.Connection'
   ) -> transports.Transport:
     """Returns the transport over a replay server, for a node."""
     return transports.ReverbTransport(
@@ -345,4 +345,4 @@ def transport_of(checkpoint: checkpointing.Checkpoint) -> str:
   """Returns the kind of transport that wrote the tables of a checkpoint."""
   # Older checkpoints call it 'road'; the oldest, all Reverb's, do not name it.
   kind = checkpoint.state.get('transport', checkpoint.state.get('road'))
-  return kind or transports.ReverbTransport.kind
+  return kind or transports.REVERB

@@ -7,7 +7,7 @@ import threading
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
-from repertory.launch.launchers import launcher, rpc
+from repertory.launch.launchers import launcher
 
 
 class _Local(launcher.Launcher):
@@ -16,7 +16,7 @@ class _Local(launcher.Launcher):
   def check(self):
     is_main = threading.current_thread() is threading.main_thread()
     # Also checks the variable. Courier comes with Launchpad.
-    if rpc.chosen() == rpc.COURIER and not is_main:
+    if launchers.rpc.chosen() == launchers.rpc.COURIER and not is_main:
       raise SettingError(
         'launch_type',
         f'must be used in the main thread, got {self.name!r} in another: '

@@ -134,7 +134,7 @@ class ActingNode(node.Node):
       except offline.RecordingError as error:
         self._report_unwritten(error)
 
-  def _report_unwritten(self, error: offline.RecordingError) -> None:
+  def _report_unwritten(self, error: 'offline.RecordingError') -> None:
     """Reports lost steps at once, since a failed node reports no more."""
     logging.error('%s: %s', self.name, error)
     report = reports.ActorReport(

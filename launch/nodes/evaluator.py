@@ -9,7 +9,7 @@ import numpy as np
 
 from repertory.components import actors, learners, variables
 from repertory.components.actors import environment_loop, episode_metrics
-from repertory.environments.wrappers import previous_action
+from repertory.environments import wrappers
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import environment_batches
 from repertory.launch.experiments import session as session_lib
@@ -208,7 +208,7 @@ def measure(
   if not makers:
     return
   extends = session.experiment.builder.observes_previous_action_and_reward
-  original = previous_action.original if extends else None
+  original = wrappers.previous_action.original if extends else None
   loop.measure(
     episode_metrics.EpisodeMetrics(
       makers, len(policies.evaluation_ids(session)), original

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from repertory.components import replay, transports
 from repertory.components.runtime import signals
 from repertory.components.transports import learner_side
+from repertory.launch import nodes
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import learning, node, offline
+from repertory.launch.nodes import learning, node
 
 # Timeout of a stopped learner for the last reports of actors.
 _LAST_REPORT_SECONDS = 1.5
@@ -32,9 +33,10 @@ class LearnerNode(learning.LearningNode):
     super().__init__(context, session)
     self._phase, self._phase_since = reports.ACTING, time.monotonic()
     builder = session.experiment.builder
-    mixed = None  # Otherwise the Bellman updater mixes them in.
-    if session.experience.with_targets is None:
-      mixed = offline.make_demonstrations(
+    mixed, paths = None, session.experiment.demonstrations
+    # If there are Bellman updaters, they mix them in.
+    if paths and session.experience.with_targets is None:
+      mixed = nodes.offline.make_demonstrations(
         session, context.stop, context.report_start
       )
     self._end = transport.make_learner_side()
@@ -54,9 +56,7 @@ class LearnerNode(learning.LearningNode):
       )
       self._begin_with(learner, self._end)
       if mixed is not None and not mixed.is_resumed:
-        learning.report_data_change(
-          context, session, session.experiment.demonstrations
-        )
+        learning.report_data_change(context, session, paths)
       self._end.begin(learner.steps)
       unless_made.pop_all()
 

@@ -11,7 +11,7 @@ from repertory import __version__
 from repertory.components import offline, specs, transports
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.transports import experience as experience_lib
-from repertory.environments.wrappers import previous_action
+from repertory.environments import wrappers
 from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.platform import machine_memory
@@ -75,7 +75,7 @@ def check_experience(
 
 def _check_returns(
   builder: Any,
-  data: Sequence[offline.DataSet],
+  data: 'Sequence[offline.DataSet]',
   spec: specs.EnvironmentSpec,
 ) -> None:
   """Raises SettingError for returns outside the range of the agent's critic."""
@@ -188,12 +188,12 @@ def _check_agent(
     ) from error
 
 
-def open_all(paths: Sequence[str]) -> list[offline.DataSet]:
+def open_all(paths: Sequence[str]) -> 'list[offline.DataSet]':
   """Opens all data sets, in this order."""
   return [offline.open_data(path) for path in paths]
 
 
-def lengths_of(data: Sequence[offline.DataSet]) -> np.ndarray:
+def lengths_of(data: 'Sequence[offline.DataSet]') -> np.ndarray:
   """Returns the lengths of all episodes, in steps."""
   return np.concatenate([one.lengths for one in data])
 
@@ -217,7 +217,7 @@ def prepare_recording(
 
 def describe_recording(
   experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-) -> offline.RecordingManifest:
+) -> 'offline.RecordingManifest':
   """Returns the manifest of a recording of an experiment's agent."""
   return offline.RecordingManifest.of(
     experiment.agent,
@@ -233,4 +233,6 @@ def recorded_spec(
   """Returns the spec of recorded steps: the original environment's."""
   if not experiment.builder.observes_previous_action_and_reward:
     return spec
-  return spec._replace(observations=previous_action.original(spec.observations))
+  return spec._replace(
+    observations=wrappers.previous_action.original(spec.observations)
+  )

@@ -47,7 +47,7 @@ class Plan:
   spec: specs.EnvironmentSpec
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
-  storage: checkpoints.Storage | None
+  storage: 'checkpoints.Storage | None'
   title: str
   run_layout: Mapping[str, Any]
   sharding: str
@@ -88,7 +88,9 @@ def make_plan(
   if topology.has_program and launch_type.needs_pickles:
     callback_list.check_can_travel(launch_type.name)
   _check_tensorflow()
-  storage = checkpoints.open_storage(experiment.storage, experiment.directory)
+  storage = None
+  if experiment.storage is not None:
+    storage = checkpoints.open_storage(experiment.storage, experiment.directory)
   awaited = f"environment '{experiment.environment}' to be made"
   with watchdog.limited(watchdog.START_SECONDS, awaited):
     spec = environment_batches.find_spec(experiment)

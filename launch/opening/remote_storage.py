@@ -31,7 +31,7 @@ Check = Callable[[checkpointing.Checkpoint], None]
 
 @contextlib.contextmanager
 def holding(
-  stored: checkpoints.Storage,
+  stored: 'checkpoints.Storage',
   experiment: experiment_lib.Experiment,
   fresh: bool,
   check: Check,
@@ -59,7 +59,7 @@ def holding(
 class _Fetch:
   """Fetches the newest checkpoint and the best policy, if missing here."""
 
-  stored: checkpoints.Storage
+  stored: 'checkpoints.Storage'
   experiment: experiment_lib.Experiment
   check: Check
   report: Callable[[str], None]
@@ -130,8 +130,8 @@ class _Fetch:
 
   def _fetch(
     self,
-    store: checkpoints.CheckpointStore,
-    manifest: checkpoints.CheckpointManifest,
+    store: 'checkpoints.CheckpointStore',
+    manifest: 'checkpoints.CheckpointManifest',
     here: checkpointing.Checkpointer,
   ) -> None:
     self.report(f'fetching {manifest.path}, {manifest.num_bytes / 1e6:.1f} MB')
@@ -143,7 +143,7 @@ class _Fetch:
       lambda folder: store.fetch(manifest, folder, count), manifest.number
     )
 
-  def _check_manifest(self, manifest: checkpoints.CheckpointManifest) -> None:
+  def _check_manifest(self, manifest: 'checkpoints.CheckpointManifest') -> None:
     """Raises for a checkpoint of another experiment, before fetching it."""
     state = {'experiment': manifest.experiment}
     self.check(checkpointing.Checkpoint(manifest.path, {}, state, None))
@@ -158,7 +158,7 @@ class _Series:
   """
 
   what: str
-  store: checkpoints.CheckpointStore
+  store: 'checkpoints.CheckpointStore'
   checkpointer: checkpointing.Checkpointer
   max_to_keep: int
   stored: str | None = None
@@ -176,7 +176,7 @@ class Uploads:
 
   def __init__(
     self,
-    stored: checkpoints.Storage,
+    stored: 'checkpoints.Storage',
     session: session_lib.Session,
     show: Callable[[loggers.Status], None],
   ):

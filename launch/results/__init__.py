@@ -28,14 +28,4 @@ __all__ = [
 ]
 
 # Matplotlib and Jinja are extras.
-__getattr__, __dir__ = lazy_imports.modules(
-  __name__,
-  Found='finding',
-  Group='groups',
-  RunRecord='runs',
-  find='finding',
-  group='groups',
-  read='runs',
-  rows='tables',
-  table='tables',
-)
+__getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -98,7 +98,7 @@ class Single(topology.Topology):
     calls = [
       (name, kinds.COORDINATOR.name) for name in (*users, kinds.EVALUATOR.name)
     ]
-    if session.transport == components.transports.ReverbTransport.kind:
+    if session.transport == components.transports.REVERB:
       calls += [(name, kinds.REPLAY.name) for name in users]
     return topology.one_thread(calls)
 

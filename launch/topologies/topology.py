@@ -151,7 +151,7 @@ class Topology(abc.ABC):
     transport that wrote its tables, if supported; else its tables begin empty.
     """
     del experiment
-    return [components.transports.ReverbTransport.kind]
+    return [components.transports.REVERB]
 
   def sharding(self, experiment: experiment_lib.Experiment) -> str:
     """Describes how an experiment is divided among nodes.

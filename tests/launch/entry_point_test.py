@@ -88,6 +88,38 @@ def test_flags_are_looked_at_before_tensorflow(arguments, tmp_path):
   assert ended.returncode == code, ended.stderr
 
 
+# Modules with code that a run of DQN imports, beside packages.
+_CLOSURE = """
+import sys
+from repertory import launch
+experiment = launch.make_experiment(
+  'dqn', 'catch', max_steps=300, directory='run', evaluation_episodes=0
+)
+launch.run(experiment, display=False)
+assert 'reverb' not in sys.modules
+files = [
+  sys.modules[name].__file__
+  for name in sys.modules
+  if name.startswith('repertory.')
+]
+print(*(file for file in files if not file.endswith('__init__.py')), sep='\\n')
+"""
+
+
+def test_run_imports_only_what_it_uses(tmp_path):
+  ended = subprocess.run(
+    [sys.executable, '-c', _CLOSURE],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert ended.returncode == 0, ended.stderr
+  imported = ended.stdout.split()
+  assert any(file.endswith('agents/dqn/config.py') for file in imported)
+  assert len(imported) <= 150, '\n'.join(imported)
+
+
 @pytest.mark.chaos
 def test_training_continues_when_nobody_reads(tmp_path):
   flags = ['--agent=dqn', '--env=catch', '--steps=300', '--directory=run']

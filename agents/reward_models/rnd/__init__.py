@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ['RNDBuilder', 'RNDConfig']
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, RNDBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)
 
 
 @dataclasses.dataclass(frozen=True)

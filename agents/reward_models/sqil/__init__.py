@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ['SQILBuilder', 'SQILConfig']
 
-__getattr__, __dir__ = lazy_imports.modules(__name__, SQILBuilder='learning')
+__getattr__, __dir__ = lazy_imports.modules(__name__)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -52,11 +52,6 @@ class Columns:
   """
 
   def __init__(self, table: tables.TableSpec):
-    """Allocates the columns.
-
-    Raises a SettingError if they exceed the address space, and a ValueError if
-    the shape of a leaf is unknown.
-    """
     layout = table.packing
     for shape, dtype in zip(layout.shapes, layout.dtypes):
       if None in shape or dtype.hasobject:
@@ -81,9 +76,8 @@ class Columns:
   def write(self, place: int, block: Block, begin: int, count: int) -> None:
     """Writes `count` items of a block, starting at item `begin`."""
     place_end, end = place + count, begin + count
-    for column, leaf in zip(self._small, block.small):
-      column[place:place_end] = leaf[begin:end]
-    for column, leaf in zip(self._large, block.large):
+    columns, leaves = self._small + self._large, block.small + block.large
+    for column, leaf in zip(columns, leaves):
       column[place:place_end] = leaf[begin:end]
 
   def take(self, places: np.ndarray) -> list[np.ndarray]:

@@ -6,13 +6,7 @@ from repertory.components.replay.local import columns
 
 
 class WriterQueue:
-  """Pending items of one writer, in order.
-
-  Attributes:
-    turn: Position of the writer in the round-robin order; None without it.
-    num_pending: Number of pending items.
-    is_closed: Whether the writer has closed the queue.
-  """
+  """Pending items of one writer, in order, and its turn if there is one."""
 
   def __init__(self, turn: int | None):
     self.turn = turn

@@ -39,8 +39,7 @@ def write(
 ) -> str:
   """Writes a snapshot of a table, and of others into its subfolders.
 
-  It has a temporary name until it is complete, then it replaces the previous
-  snapshot of the directory. Returns its folder.
+  When complete, it replaces the directory's previous one. Returns its folder.
   """
   with replacing(directory) as (folder, path):
     for i, (table, contents) in enumerate(found):
@@ -59,7 +58,7 @@ def _write(
   for i in layout.packed:
     _save(folder, f'leaf_{i}', leaves[i])
   for n, indices in enumerate(_by_kind(table)):
-    _save_large(folder, n, {i: leaves[i] for i in indices}, table)
+    _save_large(folder, n, {i: leaves[i] for i in indices}, layout)
   if contents.actors:
     with open(os.path.join(folder, _ACTORS), 'wb') as file:
       file.write(contents.actors)
@@ -77,13 +76,8 @@ def read(
 ) -> table_lib.Contents | None:
   """Reads the snapshot in a directory, of any name; returns None without one.
 
-  Args:
-    directory: Parent directory of the snapshot.
-    table: Description of the table to restore.
-    part: Subfolder of a further table; '' for the first one.
-
-  Raises:
-    CheckpointError: If the files are not a snapshot, or of another table.
+  `part` is the subfolder of a further table, '' for the first one. Raises a
+  CheckpointError if the files are not a snapshot, or of another table.
   """
   folder = find(directory)
   if folder is None:
@@ -93,8 +87,30 @@ def read(
     raise checkpointing.CheckpointError(
       f'{folder} cannot be read: it is not a snapshot of a table.'
     )
+  layout = table.packing
   with reading(folder):
-    return _read(folder, table)
+    with open(os.path.join(folder, _STATE)) as file:
+      state = json.load(file)
+    _check(folder, state, table)
+    leaves = {i: _load(folder, f'leaf_{i}') for i in layout.packed}
+    for n, indices in enumerate(_by_kind(table)):
+      # Separate arrays, which are freed with the last item that has them.
+      mapped = _load(folder, f'arrays_{n}', mmap_mode='r')
+      arrays = np.empty([len(mapped)], object)
+      for k, array in enumerate(mapped):
+        arrays[k] = np.array(array)
+      for i in indices:
+        leaves[i] = arrays[_load(folder, f'which_{i}')]
+    actors_path, actors = os.path.join(folder, _ACTORS), b''
+    if os.path.exists(actors_path):
+      with open(actors_path, 'rb') as file:
+        actors = file.read()
+    return table_lib.Contents(
+      leaves=[leaves[i] for i in (*layout.packed, *layout.whole)],
+      priorities=_load(folder, 'priorities'),
+      actors=actors,
+      **{name: state[name] for name in COUNTS},
+    )
 
 
 @contextlib.contextmanager
@@ -108,32 +124,6 @@ def reading(what: str) -> Iterator[None]:
     raise checkpointing.CheckpointError(
       f'{what} cannot be read: {type(error).__name__}: {error}', fresh=True
     ) from error
-
-
-def _read(folder: str, table: tables.TableSpec) -> table_lib.Contents:
-  with open(os.path.join(folder, _STATE)) as file:
-    state = json.load(file)
-  _check(folder, state, table)
-  layout = table.packing
-  leaves = {i: _load(folder, f'leaf_{i}') for i in layout.packed}
-  for n, indices in enumerate(_by_kind(table)):
-    # Separate arrays, which are freed with the last item that has them.
-    mapped = _load(folder, f'arrays_{n}', mmap_mode='r')
-    arrays = np.empty([len(mapped)], object)
-    for k, array in enumerate(mapped):
-      arrays[k] = np.array(array)
-    for i in indices:
-      leaves[i] = arrays[_load(folder, f'which_{i}')]
-  actors_path, actors = os.path.join(folder, _ACTORS), b''
-  if os.path.exists(actors_path):
-    with open(actors_path, 'rb') as file:
-      actors = file.read()
-  return table_lib.Contents(
-    leaves=[leaves[i] for i in (*layout.packed, *layout.whole)],
-    priorities=_load(folder, 'priorities'),
-    actors=actors,
-    **{name: state[name] for name in COUNTS},
-  )
 
 
 @contextlib.contextmanager
@@ -165,10 +155,10 @@ def _check(folder: str, state: dict[str, Any], table: tables.TableSpec) -> None:
       f'{folder} cannot be read: it has format {state["format"]}, this version '
       f'reads format {_FORMAT}.'
     )
-  found, expected = state['table'], _describe(table)
+  found = state['table']
   differences = [
     f'{name}: {found.get(name, "nothing")} there, {value} now'
-    for name, value in expected.items()
+    for name, value in _describe(table).items()
     if found.get(name) != value
   ]
   if differences:
@@ -201,10 +191,7 @@ def _by_kind(table: tables.TableSpec) -> list[list[int]]:
 
 
 def _save_large(
-  folder: str,
-  number: int,
-  columns: dict[int, np.ndarray],
-  table: tables.TableSpec,
+  folder: str, number: int, columns: dict[int, np.ndarray], layout: Any
 ) -> None:
   """Saves large leaves of one shape and dtype, array by array."""
   places: dict[int, int] = {}
@@ -218,9 +205,9 @@ def _save_large(
     _save(folder, f'which_{index}', which)
   first = next(iter(columns))
   header = {
-    'descr': np.lib.format.dtype_to_descr(table.packing.dtypes[first]),
+    'descr': np.lib.format.dtype_to_descr(layout.dtypes[first]),
     'fortran_order': False,
-    'shape': (len(arrays), *table.packing.shapes[first]),
+    'shape': (len(arrays), *layout.shapes[first]),
   }
   with open(os.path.join(folder, f'arrays_{number}.npy'), 'wb') as file:
     np.lib.format.write_array_header_2_0(file, header)

@@ -18,8 +18,6 @@ from repertory.components.runtime import signals
 # Interval of checks for the end of a wait.
 _SLICE_SECONDS = 0.2
 
-_SAMPLERS = ('uniform', tables.PRIORITIZED, 'fifo')
-
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
@@ -55,41 +53,22 @@ class Contents:
 
 def check(table: tables.TableSpec) -> None:
   """Raises a ValueError that names what needs a replay server, if anything."""
-  where = f"of table '{table.name}', without a replay server,"
-  if table.sampler not in _SAMPLERS:
-    raise ValueError(
-      f'sampler {where} must be one of {", ".join(_SAMPLERS)}; got '
-      f'{table.sampler!r}.'
-    )
-  if table.remover != 'fifo':
-    raise ValueError(f"remover {where} must be 'fifo'; got {table.remover!r}.")
-  if table.max_times_sampled != int(table.sampler == 'fifo'):
-    raise ValueError(
-      f"max_times_sampled {where} must be 1 if its sampler is 'fifo', else 0; "
-      f'got {table.max_times_sampled} and {table.sampler!r}.'
-    )
+  for name, supported in (
+    ('sampler', ('uniform', tables.PRIORITIZED, 'fifo')),
+    ('remover', ('fifo',)),
+    ('max_times_sampled', (int(table.sampler == 'fifo'),)),
+  ):
+    if getattr(table, name) not in supported:
+      raise ValueError(
+        f"{name} of table '{table.name}' with sampler {table.sampler!r} must "
+        f'be {" or ".join(map(repr, supported))} without a replay server; got '
+        f'{getattr(table, name)!r}.'
+      )
   if table.rate_limit is None and not table.is_queue:
     raise ValueError(
-      f"rate_limit {where} may be None only if its sampler is 'fifo'; got "
-      f'{table.sampler!r}.'
+      f"rate_limit of table '{table.name}' must be given with sampler "
+      f'{table.sampler!r} without a replay server; got None.'
     )
-
-
-class LocalPriorities(batches.Priorities):
-  """Updates priorities of a table in this process, at once."""
-
-  def __init__(self, table: 'Table', floor: float):
-    super().__init__(floor)
-    self._table = table
-
-  def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
-    self._table.update_priorities(keys, self._raise_to_floor(priorities))
-
-  def flush(self) -> None:
-    """Does nothing, because no update is pending."""
-
-  def close(self) -> None:
-    """Does nothing."""
 
 
 class Table:
@@ -104,14 +83,13 @@ class Table:
   def __init__(
     self, table: tables.TableSpec, seed: int, num_turns: int | None = None
   ):
-    """Creates an empty table; `seed` is that of the sampler.
+    """Creates an empty table.
 
-    If `num_turns` is given, the items of that number of writers are inserted in
-    round-robin order, see `pending.WriterQueues`. That is for queues: samples
-    of other tables depend on timing anyway.
-
-    Raises:
-      ValueError: If the description is unsupported.
+    Args:
+      table: Description of the table; raises a ValueError if it is unsupported.
+      seed: Seed of the sampler.
+      num_turns: Number of writers whose items are inserted in round-robin
+        order, see `pending.WriterQueues`; None for no order.
     """
     check(table)
     self.description = table
@@ -136,7 +114,6 @@ class Table:
     self._has_taken = threading.Condition(self._lock)
 
   def status(self) -> tables.TableInfo:
-    """Returns the status of the table."""
     with self._lock:
       return self._status()
 
@@ -198,13 +175,10 @@ class Table:
   # For the learner.
 
   def sample(self, num_samples: int, seconds: float) -> types.Sample | None:
-    """Samples `num_samples` items at once, as soon as the rate limiter allows.
+    """Samples items at once, as soon as the rate limiter allows.
 
-    Returns:
-      The items, as arrays that never change; None after `seconds`.
-
-    Raises:
-      DeadlockError: If a wait is needed, and no other thread can insert.
+    Returns arrays that never change, or None after `seconds`. Raises a
+    DeadlockError if a wait is needed, and no other thread can insert.
     """
     with self._lock:
       self._note_user()
@@ -382,6 +356,23 @@ class Table:
     return numbers, np.full([num_samples], 1 / size)
 
 
+class LocalPriorities(batches.Priorities):
+  """Updates priorities of a table in this process, at once."""
+
+  def __init__(self, table: Table, floor: float):
+    super().__init__(floor)
+    self._table = table
+
+  def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
+    self._table.update_priorities(keys, self._raise_to_floor(priorities))
+
+  def flush(self) -> None:
+    pass
+
+  def close(self) -> None:
+    pass
+
+
 class LocalBatches(batches.Batches):
   """Iterator over batches of a table in this process.
 
@@ -398,7 +389,6 @@ class LocalBatches(batches.Batches):
     batch_size: int,
     place: waits.WaitPolicy | None = None,
   ):
-    """Initializes the iterator over batches `[B]`, without sampling."""
     self._table = table
     self._batch_size = batch_size
     self._place = place or waits.WaitPolicy()
@@ -413,31 +403,27 @@ class LocalBatches(batches.Batches):
   def __next__(self) -> types.Sample:
     if self._is_closed:
       raise signals.Stopped
-    sample = self._table.sample(self._batch_size, 0)
-    return self._wait() if sample is None else sample
+    place, table, since = self._place, self._table, time.monotonic()
+    sample = table.sample(self._batch_size, 0)  # Also after the stop signal.
+    while sample is None:
+      if self._is_closed or place.stop.is_set():
+        raise signals.Stopped
+      sample = table.sample(self._batch_size, _SLICE_SECONDS)
+      if sample is not None:
+        break
+      waited = time.monotonic() - max(since, self._timeout_start)
+      if waited > place.timeout_seconds:
+        wait = waits.describe_batch(table.description, place, table.status)
+        raise TimeoutError(
+          f'Waited {place.timeout_seconds:g} seconds for {wait}.'
+        )
+      batch_timeout = self.batch_timeout_seconds
+      if batch_timeout is not None and waited > batch_timeout:
+        raise batches.BatchTimeout
+    return sample
 
   def reset_timeout(self) -> None:
     self._timeout_start = time.monotonic()
 
   def close(self) -> None:
     self._is_closed = True
-
-  def _wait(self) -> types.Sample:
-    place, since = self._place, time.monotonic()
-    while True:
-      if self._is_closed or place.stop.is_set():
-        raise signals.Stopped
-      sample = self._table.sample(self._batch_size, _SLICE_SECONDS)
-      if sample is not None:
-        return sample
-      waited = time.monotonic() - max(since, self._timeout_start)
-      if waited > place.timeout_seconds:
-        wait = batches.describe_wait(
-          self._table.description, place, self._table.status()
-        )
-        raise TimeoutError(
-          f'Waited {place.timeout_seconds:g} seconds for {wait}'
-        )
-      batch_timeout = self.batch_timeout_seconds
-      if batch_timeout is not None and waited > batch_timeout:
-        raise batches.BatchTimeout

@@ -26,11 +26,7 @@ class LocalWriter(writers.Writer):
     turn: int | None = None,
     **settings: Any,
   ):
-    """Initializes the writer; `open` connects it.
-
-    `turn` is its position in a round-robin order; for the other settings see
-    `writers.Writer`.
-    """
+    """As `writers.Writer`, with its position in a round-robin order, if any."""
     super().__init__(table.description, place or waits.WaitPolicy(), **settings)
     self._table = table
     self._turn = turn
@@ -43,7 +39,7 @@ class LocalWriter(writers.Writer):
 
   def open(self, num_alive: int) -> None:
     del num_alive  # References keep their arrays alive.
-    self._reopen()
+    self._queue = self._table.open_queue(self._turn)
 
   def keep(self, leaves: Sequence) -> list:
     return [None if leaf is None else np.array(leaf) for leaf in leaves]
@@ -81,10 +77,6 @@ class LocalWriter(writers.Writer):
       self._num_pending = self._queue.num_pending
     return super().is_ahead()
 
-  def reset(self) -> None:
-    # There is nothing to drop, and the round-robin position is kept.
-    self._drain(0)
-
   def _collect(self, index: int, arrays: Sequence[np.ndarray]) -> np.ndarray:
     """Returns a large leaf of K items as K objects."""
     collected = np.empty([len(arrays)], object)
@@ -92,9 +84,6 @@ class LocalWriter(writers.Writer):
       self._packing.check(index, array[np.newaxis])
       collected[k] = array
     return collected
-
-  def _reopen(self) -> None:
-    self._queue = self._table.open_queue(self._turn)
 
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
     if self._queue is None:

@@ -1,14 +1,12 @@
 """Connection to a replay server: status, checkpoints and priority updates."""
 
+import collections
 import functools
 import glob
 import os
-import queue
-import shutil
-import threading
-import time
 import zlib
 from collections.abc import Mapping, Sequence
+from concurrent import futures
 
 import numpy as np
 import reverb
@@ -17,7 +15,7 @@ from reverb import errors as reverb_errors
 from repertory.components.config import settings
 from repertory.components.replay import batches, waits
 from repertory.components.replay import tables as tables_lib
-from repertory.components.runtime import signals
+from repertory.components.runtime import signals, worker_thread
 
 # A server answers at once, unless it is dead or its machine overloaded.
 STATUS_TIMEOUT_SECONDS = 60
@@ -29,11 +27,8 @@ _LOOK_SECONDS = 2
 _DATA_FILE = 'chunks.tfrecord'
 _CHUNK_BYTES = 2**20
 
-# Updates that may be queued before the learner has to wait.
-_QUEUE_LENGTH = 8
-
-# Interval of the check that the thread is alive during a flush.
-_SLICE_SECONDS = 0.2
+# Priority updates that may be pending before the learner has to wait.
+_MAX_PENDING = 8
 
 
 class ReplayCheckpointError(RuntimeError):
@@ -151,17 +146,6 @@ def is_snapshot_taken(directory: str) -> bool:
   return bool(glob.glob(os.path.join(directory, '*', _DATA_FILE)))
 
 
-def remove_checkpoints(directory: str) -> None:
-  """Removes all checkpoints in a directory, including unfinished ones.
-
-  The server itself keeps the newest checkpoint, and never removes unfinished
-  ones.
-  """
-  if os.path.isdir(directory):
-    for name in os.listdir(directory):
-      shutil.rmtree(os.path.join(directory, name))
-
-
 def _check_complete(file: str) -> None:
   """Raises an error for a truncated or damaged file, a zlib stream.
 
@@ -202,70 +186,45 @@ class PriorityUpdater(batches.Priorities):
     super().__init__(floor)
     self._connection = connection
     self._table = table
-    self._error: BaseException | None = None
-    self._is_closed = False
-    self._queue: queue.Queue = queue.Queue(_QUEUE_LENGTH)
-    self._thread = threading.Thread(
-      target=self._run, name='priority_updater', daemon=True
-    )
-    self._thread.start()
+    self._thread = worker_thread.WorkerThread('priority_updater')
+    # A failed update stays, and all later calls raise its error.
+    self._pending: collections.deque[futures.Future] = collections.deque()
 
   def update(self, keys: np.ndarray, priorities: np.ndarray) -> None:
     priorities = self._raise_to_floor(priorities)
     updates = dict(zip(keys.tolist(), priorities.tolist()))
-    if self._try_to_put(updates, 0):
-      return
-    signals.wait_for(
-      lambda seconds: self._try_to_put(updates, seconds),
-      lambda: (
-        f"{self._connection} to take new priorities for table '{self._table}'"
-      ),
-      self._connection.timeout_seconds,
-      self._connection.stop,
-    )
+    self._wait(_MAX_PENDING, 'new', self._connection.stop)
+    write = functools.partial(self._write, updates)
+    self._pending.append(self._thread.submit(write))
 
   def flush(self) -> None:
-    deadline = time.monotonic() + self._connection.timeout_seconds
-    is_flushed = threading.Event()
-    is_queued = False
-    while not (is_queued and is_flushed.wait(_SLICE_SECONDS)):
-      if time.monotonic() > deadline:
-        raise TimeoutError(
-          f'Waited {self._connection.timeout_seconds:g} seconds for '
-          f'{self._connection} to take the last priorities for table '
-          f"'{self._table}'."
-        )
-      if self._error is not None:
-        raise self._error
-      is_queued = is_queued or self._try_to_put(is_flushed, _SLICE_SECONDS)
+    self._wait(0, 'the last', signals.StopSignal())
 
   def close(self, timeout_seconds: float = 5.0) -> None:
     """Writes the enqueued updates and ends the thread, within the timeout."""
-    try:
-      self._queue.put(None, timeout=timeout_seconds)
-    except queue.Full:
-      # The server does not answer; the thread ends after its current call.
-      self._is_closed = True
-      return
-    self._thread.join(timeout_seconds)
+    self._thread.close(timeout_seconds)
 
-  def _try_to_put(self, updates, seconds: float) -> bool:
-    """Enqueues updates, or raises the error of earlier ones."""
-    if self._error is not None:
-      raise self._error
-    try:
-      self._queue.put(updates, block=seconds > 0, timeout=seconds)
-    except queue.Full:
-      return False
-    return True
+  def _write(self, updates: dict[int, float]) -> None:
+    self._connection.client.mutate_priorities(self._table, updates=updates)
 
-  def _run(self) -> None:
-    while not self._is_closed and (updates := self._queue.get()) is not None:
-      if isinstance(updates, threading.Event):
-        updates.set()
-        continue
-      try:
-        self._connection.client.mutate_priorities(self._table, updates=updates)
-      except Exception as error:  # The learner's next update raises it.
-        self._error = error
-        return
+  def _wait(self, most: int, which: str, stop: signals.StopSignal) -> None:
+    """Waits until at most `most` updates are pending; raises their errors."""
+
+    def settle(seconds: float) -> bool:
+      pending = self._pending
+      while pending and (len(pending) > most or pending[0].done()):
+        if not futures.wait([pending[0]], seconds).done:
+          return False
+        pending[0].result()
+        pending.popleft()
+      return True
+
+    signals.wait_for(
+      settle,
+      lambda: (
+        f'{self._connection} to take {which} priorities for table '
+        f"'{self._table}'"
+      ),
+      self._connection.timeout_seconds,
+      stop,
+    )

@@ -27,10 +27,10 @@ class ReplayDataset(batches.Batches):
   A Reverb dataset itself waits forever if its server is gone. Here a wait ends
   on `close`, on the stop signal, or after the timeout.
 
-  A dataset that reads a server of its own process may lose items: during a wait
-  Reverb 0.7.2 checks every three seconds whether it was cancelled, and drops
-  items that are sampled at that instant, although the limiter has counted them.
-  Set `batch_timeout_seconds` where a batch is known to be due.
+  Reverb 0.7.2 may lose items of a server in the same process: during a wait it
+  checks every three seconds whether it was cancelled, and drops items sampled
+  at that instant, although the limiter has counted them. Set
+  `batch_timeout_seconds` where a batch is known to be due.
   """
 
   def __init__(
@@ -125,10 +125,12 @@ class ReplayDataset(batches.Batches):
     finally:
       self._waiting_since = None
     if self._timed_out:
-      seen = waits.look(lambda: self._connection.look(self._table))
-      wait = batches.describe_wait(self._table, self._connection, seen)
+      connection, table = self._connection, self._table
+      wait = waits.describe_batch(
+        table, connection, lambda: connection.look(table)
+      )
       raise TimeoutError(
-        f'Waited {self._connection.timeout_seconds:g} seconds for {wait}'
+        f'Waited {connection.timeout_seconds:g} seconds for {wait}.'
       )
     if self._is_starved:
       self._is_starved = False

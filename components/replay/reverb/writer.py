@@ -17,12 +17,8 @@ class ReverbWriter(writers.Writer):
   """
 
   def __init__(
-    self,
-    connection: client.Connection,
-    table: tables.TableSpec,
-    **settings,
+    self, connection: client.Connection, table: tables.TableSpec, **settings
   ):
-    """Initializes the writer; `open` connects it. See `writers.Writer`."""
     super().__init__(table, connection, **settings)
     self._connection = connection
     self._packing = table.packing
@@ -33,7 +29,8 @@ class ReverbWriter(writers.Writer):
 
   def open(self, num_alive: int) -> None:
     self._num_alive = num_alive
-    self._reopen()
+    self._columns: list = []
+    self._writer = self._connection.client.trajectory_writer(num_alive)
 
   def keep(self, leaves: Sequence) -> list:
     return self._append([None, *leaves])[1:]
@@ -80,10 +77,6 @@ class ReverbWriter(writers.Writer):
     except reverb_errors.DeadlineExceededError:
       return False
     return True
-
-  def _reopen(self) -> None:
-    self._columns: list = []
-    self._writer = self._connection.client.trajectory_writer(self._num_alive)
 
   def _close(self) -> None:
     self._writer.close()

@@ -6,8 +6,12 @@ import sys
 import pytest
 
 _PACKAGE = """
+from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
-__getattr__, __dir__ = lazy_imports.modules(__name__, Number='numbers')
+if TYPE_CHECKING:
+  from own_package import letters
+  from own_package.numbers import Number
+__getattr__, __dir__ = lazy_imports.modules(__name__)
 """
 
 

@@ -54,7 +54,9 @@ def test_table_survives_a_priority_that_is_not_finite(connection):
   replay_fixture.Call(replay_fixture.insert, connection, [2]).result()
   call = replay_fixture.Call(_priorities, connection, 3)
   assert call.result() == [(1, 1 / 3)] * 3
-  updater.update(keys, np.array([2.0, 1.0]))
+  # A key that no item has, like that of demonstrations, is ignored.
+  keys = np.append(keys, np.uint64(2**64 - 1))
+  updater.update(keys, np.array([2.0, 1.0, 9.0]))
   updater.close()
   assert _priorities(connection, 3) == [(2, 2 / 4), (1, 1 / 4), (1, 1 / 4)]
 

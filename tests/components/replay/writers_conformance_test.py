@@ -120,8 +120,8 @@ class WriterConformance:
       self.call(writer.put, leaves)
     assert writer.num_items == 0
 
-  def test_all_comes_before_it_flushes_or_resets_or_closes(self):
-    for end in ('flush', 'reset', 'close'):
+  def test_all_comes_before_it_flushes_or_closes(self):
+    for end in ('flush', 'close'):
       with (
         calls.no_threads_left(self.deadline_seconds),
         self.serve(replay.queue(_SIGNATURE, 1000)) as table,

@@ -92,8 +92,7 @@ def test_every_batch_has_its_share_in_even_places(tmp_path):
 def test_priorities_of_demonstrations_do_not_reach_replay(tmp_path):
   described = _describe(0.5)
   end = _open(described, _demonstrate(described, _record(tmp_path)))
-  keys = np.arange(_SIZE, dtype=np.uint64)
-  # Items 1, 3, 5 and 7 would be demonstrations.
+  keys = next(end.batches).keys
   end.priorities.update(keys, np.array([1, 99, 1, 99, 1, 99, 1, 99.0]))
   end.flush()
   np.testing.assert_allclose(next(end.batches).probabilities[0::2], 1 / 40)

@@ -25,21 +25,9 @@ def test_tables_must_have_distinct_names(tables):
   assert f'tables with distinct names, got {names}' in str(error.value)
 
 
-@pytest.mark.parametrize(
-  ('items', 'settings', 'num_slots', 'size'),
-  [
-    # The largest common divisor of an adder's environments and the batch size.
-    (_ACROSS, {}, 16, 8),
-    (_ACROSS, {}, 3, 1),
-    # Items end with the episodes, at different times.
-    (adders.Sequences(length=5), {}, 16, 1),
-    # Items sampled at random must not come in bundles.
-    (_ACROSS, {'tables': [_UNIFORM, _QUEUE]}, 16, 1),
-  ],
-)
-def test_bundles(items, settings, num_slots, size):
-  bundled = _make(items, **settings).bundled(num_slots)
-  assert list(bundled.bundle_sizes.values()) == [size, 1]
+def test_items_sampled_at_random_have_no_bundles():
+  bundled = _make(_ACROSS, tables=[_UNIFORM, _QUEUE]).bundled(16)
+  assert list(bundled.bundle_sizes.values()) == [1, 1]
 
 
 def test_impossible_minimum_of_priorities_is_refused():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import adders, replay, transports
+from repertory.components import adders, replay, transports, types
 from repertory.components.replay import local
 from repertory.components.transports import experience
 from support.replay import replay_fixture
@@ -20,12 +20,18 @@ def _describe():
   """Two samples of each item after the first four, and one of each target."""
   signature = _ITEMS.signature(_SPEC)
   limit = replay.RateLimit(2.0, min_size=4, error_buffer=12.0)
-  described = experience.Experience(
-    _ITEMS, [replay.uniform(signature, 1000, limit)], batch_size=_B
+  item = types.SampleWithTargets(
+    signature.observation,
+    tf.TensorSpec([], tf.float32),
+    version=tf.TensorSpec([], tf.int64),
   )
-  number = tf.TensorSpec([], tf.float32)
-  return described.with_bellman_updaters(
-    (signature.observation, number), 100, samples_per_target=1.0, batch_size=_B
+  limit_of_targets = replay.RateLimit(1.0, min_size=4, error_buffer=16.0)
+  targets = replay.uniform(item, 100, limit_of_targets, replay.TRAIN_BUFFER)
+  return experience.Experience(
+    _ITEMS,
+    [replay.uniform(signature, 1000, limit)],
+    batch_size=_B,
+    with_targets=experience.Experience(_ITEMS, [targets], batch_size=_B),
   )
 
 
@@ -58,7 +64,7 @@ def _label(batches, writer, version=0):
 
 
 def _make_writer(transport):
-  writer = transport.with_targets.make_writer(max_pending_items=0)
+  writer = transport.learned.make_writer(max_pending_items=0)
   writer.open(_B)
   return writer
 
@@ -71,7 +77,7 @@ def test_all_sides_keep_the_ratios():
   """Each side continues until it needs the others, and no further."""
   transport = _open()
   updaters, learners = (
-    leg.make_learner_side() for leg in (transport, transport.with_targets)
+    leg.make_learner_side() for leg in (transport, transport.learned)
   )
   # Without updaters: 2 n − 0 ≤ 2 · 4 + 12.
   with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
@@ -108,7 +114,7 @@ def test_leads_over_a_server():
       connection, described, transports.TransportParts()
     )
     updaters, learners = (
-      leg.make_learner_side() for leg in (transport, transport.with_targets)
+      leg.make_learner_side() for leg in (transport, transport.learned)
     )
     for end in (updaters, learners):
       stack.callback(end.close)

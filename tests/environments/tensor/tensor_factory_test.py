@@ -19,7 +19,7 @@ def test_every_entry_can_be_made():
     if family.extra:
       pytest.importorskip(family.extra)
       parts['id'] = 'CartPole-v1'
-    settings = {option.name: option.default for option in family.options}
+    settings = {option.name: option.default for option in family.options()}
     made = family.make_tensor(parts, settings)
     assert isinstance(made, tensor.TensorEnvironment)
 

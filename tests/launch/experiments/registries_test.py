@@ -35,6 +35,11 @@ def test_finds_all_and_lists_them_by_rank(own_entries):
   assert own_entries.REGISTRY.get('otto') == 'otto'
 
 
+def test_imports_the_module_of_a_name_only(own_entries):
+  assert own_entries.REGISTRY.get('otto') == 'otto'
+  assert 'own_entries.anna' not in sys.modules
+
+
 def test_unknown_name_is_refused_with_the_nearest(own_entries):
   with pytest.raises(ValueError, match=r"of otto, anna; got 'oto'.*'otto'"):
     own_entries.REGISTRY.get('oto')

@@ -140,7 +140,7 @@ _QUEUE = replay.queue(local_fixture.SIGNATURE, 10)
       "sampler .* 'max_h",
     ),
     (local_fixture.make_uniform(), {'remover': 'lifo'}, "remover .* 'lifo'"),
-    (_QUEUE, {'max_times_sampled': 2}, "max_times_sampled .* 2 and 'fifo'"),
+    (_QUEUE, {'max_times_sampled': 2}, "max_times_sampled .*'fifo' .* 1 .* 2"),
     (
       local_fixture.make_uniform(),
       {'rate_limit': None},
