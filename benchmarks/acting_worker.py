@@ -13,7 +13,6 @@ import vector_environments
 
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
-from repertory.components.inference import thin_actor
 from repertory.components.runtime import callers
 
 _WARM_UP_SECONDS = 1.0
@@ -51,7 +50,7 @@ def _make_actor(settings, environments):
   client = client_lib.InferenceClient(
     address, spec, ids, caller=callers.Caller(f'actor/{ids[0]}')
   )
-  return thin_actor.ThinActor(client, spec, len(ids))
+  return client_lib.ThinActor(client, spec, len(ids))
 
 
 def main() -> None:

@@ -16,15 +16,10 @@ Repertory is measured right before and after each peer, and a ratio is that of
 the mean of the two to the peer. "First update" is the time from the start of
 the process, imports included, until the first update; CleanRL does not report
 it, so it is the time of a whole run that ends soon after.
-
-With `--pythons=.venv/bin/python,.venv311/bin/python`, Repertory itself is
-measured instead, with the versions of the dependencies of each: the first right
-before and after each other one.
 """
 
 import collections
 import functools
-import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -55,9 +50,6 @@ _CLEANRL = flags.DEFINE_string(
 _PYTHON = flags.DEFINE_string(
   'peer_python', None, 'Python of the peers; default `python3.11` or `python3`.'
 )
-_PYTHONS = flags.DEFINE_list(
-  'pythons', [], 'Pythons of Repertory to compare, in place of peers.'
-)
 
 
 class Speed(NamedTuple):
@@ -75,15 +67,8 @@ class Speed(NamedTuple):
   is_bound: bool
 
 
-def measure(
-  name: str, run: peer_cases.Run, machine: peer_processes.Machine
-) -> Speed:
+def measure(run: peer_cases.Run, machine: peer_processes.Machine) -> Speed:
   """Measures a run, and prints the result.
-
-  Args:
-    name: Name in the output.
-    run: The run.
-    machine: Resources of the processes.
 
   Raises:
     CannotRunError: If the run fails, exceeds the time limit or is too short.
@@ -111,7 +96,8 @@ def measure(
   )
   by_cpu, by_wall = steps / cpu, steps / wall
   print(
-    f'{name}: {by_cpu:,.0f} steps per CPU s, {by_wall:,.0f} per s', flush=True
+    f'{run.name}: {by_cpu:,.0f} steps per CPU s, {by_wall:,.0f} per s',
+    flush=True,
   )
   return Speed((by_cpu, by_wall), first, first_update is None)
 
@@ -221,8 +207,7 @@ def print_case(title: str, references: Measures, others: Measures) -> None:
 
 def main(_) -> None:
   """Prints tables for each case."""
-  pythons = _PYTHONS.value
-  known = peer_cases.STACK_CASES if pythons else peer_cases.CASES
+  known = peer_cases.CASES
   names = _CASES.value or list(known)
   unknown = sorted(set(names) - set(known))
   if unknown:
@@ -233,25 +218,12 @@ def main(_) -> None:
     _CORES.value, _SECONDS.value, _PYTHON.value, _CLEANRL.value
   )
   for name in names:
-    if pythons:
-      run = peer_cases.STACK_CASES[name]
-      measures = {
-        python: functools.partial(
-          measure, python, run, machine._replace(ours=os.path.abspath(python))
-        )
-        for python in pythons
-      }
-      print_case(name, {pythons[0]: measures.pop(pythons[0])}, measures)
-    else:
-      case = peer_cases.CASES[name]
-      ours, peers = (
-        {
-          run.name: functools.partial(measure, run.name, run, machine)
-          for run in runs
-        }
-        for runs in (case.ours, case.peers)
-      )
-      print_case(case.title, ours, peers)
+    case = known[name]
+    ours, peers = (
+      {run.name: functools.partial(measure, run, machine) for run in runs}
+      for runs in (case.ours, case.peers)
+    )
+    print_case(case.title, ours, peers)
 
 
 if __name__ == '__main__':

@@ -7,14 +7,12 @@ slows both; the overhead is the median. Actions are drawn beforehand.
 
 The own loop is the family's vector environment where it has one (Gymnasium's
 `SyncVectorEnv`, or that of CartPole, ALE's, EnvPool's). Otherwise each
-environment is stepped and reset at its end: 'gathered' stacks the results into
-arrays, but converts and checks nothing; 'bare' discards them, which is an upper
-bound for any batch.
+environment is stepped and reset at its end, and the results are stacked into
+arrays, but neither converted nor checked.
 
   python benchmarks/environments.py [--seconds=3] [--only=atari]
 """
 
-import collections
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -223,16 +221,6 @@ def _minatar(name, size, actions) -> Loop:
   return step
 
 
-def _bare(make_loop):
-  """Steps and discards the results."""
-
-  def make(name, size, actions) -> Step:
-    loop = make_loop(name, size, actions)
-    return lambda i: collections.deque(loop(i), maxlen=0)
-
-  return make
-
-
 def _gathered(make_loop):
   """Steps and stacks arrays `[B, ...]`, but converts and checks nothing."""
 
@@ -263,8 +251,7 @@ OWN_LOOPS = (
   ('envpool:CartPole-v1', _envpool),
   ('envpool:HalfCheetah-v4', _envpool),
   ('envpool:Pong-v5', _envpool),
-  *((f'{name} (gathered)', _gathered(loop)) for name, loop in _LOOPS),
-  *((f'{name} (bare)', _bare(loop)) for name, loop in _LOOPS),
+  *((name, _gathered(loop)) for name, loop in _LOOPS),
 )
 
 

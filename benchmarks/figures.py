@@ -1,7 +1,5 @@
 """Statistics and clocks shared by several benchmarks."""
 
-import csv
-import os
 import resource
 import statistics
 import time
@@ -36,15 +34,3 @@ def spread(values: Sequence[float], digits: int) -> str:
     for value in (statistics.median(values), min(values), max(values))
   )
   return f'{middle} ({least} to {most})'
-
-
-def read_rows(directory: str) -> list[dict[str, float]]:
-  """Returns the rows of a run's replay log, or none before it exists."""
-  try:
-    with open(os.path.join(directory, 'logs', 'replay.csv')) as file:
-      return [
-        {key: float(value) for key, value in row.items() if value}
-        for row in csv.DictReader(file)
-      ]
-  except FileNotFoundError:
-    return []

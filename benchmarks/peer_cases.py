@@ -46,7 +46,6 @@ def ours(
   *,
   environments: int = 1,
   one_by_one: bool = False,
-  topology: str = 'single',
 ) -> Run:
   """Returns a run of Repertory."""
   arguments = {
@@ -55,7 +54,6 @@ def ours(
     'environments': environments,
     'settings': settings,
     'one_by_one': one_by_one,
-    'topology': topology,
   }
   return Run(name, 'repertory', arguments, steps)
 
@@ -414,32 +412,4 @@ CASES = {
       ),
     ),
   ),
-}
-
-# Of two software stacks: one process each, but for the last.
-STACK_CASES = {
-  run.name: run
-  for run in (
-    ours(
-      'dqn_single', 'dqn', 'catch', {'min_replay_size': 500}, (1_000, 15_000)
-    ),
-    ours(
-      'impala_single', 'impala', 'catch', {}, (4_000, 80_000), environments=8
-    ),
-    ours(
-      'sac_single',
-      'sac',
-      'tensor:pendulum',
-      {'min_replay_size': 500},
-      (1_000, 6_000),
-    ),
-    ours(
-      'dqn_distributed',
-      'dqn',
-      'catch',
-      {'min_replay_size': 500},
-      (1_000, 15_000),
-      topology='distributed',
-    ),
-  )
 }

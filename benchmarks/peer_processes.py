@@ -109,14 +109,12 @@ class Machine(NamedTuple):
     seconds: Time limit of a process.
     python: Python of the peers; None for `python3.11` or `python3`.
     cleanrl: Checkout of CleanRL, or None.
-    ours: The Python that has Repertory.
   """
 
   cores: int
   seconds: float
   python: str | None
   cleanrl: str | None
-  ours: str = sys.executable
 
 
 def install(library: str, machine: Machine) -> str:
@@ -126,7 +124,7 @@ def install(library: str, machine: Machine) -> str:
     CannotRunError: If it cannot be created.
   """
   if library == 'repertory':
-    return machine.ours
+    return sys.executable
   if library == 'cleanrl':
     _check_cleanrl(machine.cleanrl)
   directory = _PEERS / library

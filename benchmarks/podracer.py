@@ -1,4 +1,4 @@
-"""Speed of other topologies compared with `single`.
+"""Speed of topologies compared with each other, mostly with `single`.
 
 Run it with nothing else on the machine:
 
@@ -73,6 +73,15 @@ def _by_gossip(num_steps: int) -> dict[str, tuple[int, int]]:
   gossip = '--topology=gossip --lp_launch_type=local_mp --num_learners='
   names = ['--topology=single', *(f'{gossip}{n}' for n in (1, 2, 4))]
   return dict.fromkeys(names, (num_steps, 5 * num_steps))
+
+
+def _by_actors(*cases: tuple[str, str, int, int]) -> dict[str, tuple[int, int]]:
+  """Returns topologies, launchers, and numbers of actors and environments."""
+  return {
+    f'--topology={topology} --lp_launch_type={launcher} '
+    f'--num_actors={actors} --environments_per_actor={size}': (40_000, 200_000)
+    for topology, launcher, actors, size in cases
+  }
 
 
 CASES = (
@@ -159,6 +168,50 @@ CASES = (
       '--topology=single': (2_000, 12_000),
       '--topology=sebulba': (2_000, 12_000),
     },
+  ),
+  Case(
+    'actors_dqn',
+    'DQN CartPole on the host, by actors and environments',
+    '--agent=dqn --env=gym:CartPole-v1 --config.samples_per_insert=4',
+    _by_actors(
+      *(('single', 'local_mt', 1, size) for size in (1, 8, 32)),
+      *(('distributed', 'local_mt', actors, 8) for actors in (1, 2)),
+      *(('distributed', 'local_mp', actors, 8) for actors in (1, 2)),
+    ),
+  ),
+  Case(
+    'actors_impala',
+    'IMPALA CartPole on the host, by actors and environments',
+    _IMPALA + '--env=gym:CartPole-v1 --config.hidden_sizes=64,64',
+    _by_actors(
+      *(('single', 'local_mt', 1, size) for size in (8, 32, 64)),
+      ('distributed', 'local_mt', 1, 32),
+      *(('distributed', 'local_mp', actors, 32) for actors in (1, 2)),
+    ),
+  ),
+  Case(
+    'actors_ppo',
+    'PPO CartPole on the host, by actors and environments',
+    '--agent=ppo --env=gym:CartPole-v1',
+    _by_actors(
+      *(('single', 'local_mt', 1, size) for size in (8, 32)),
+      ('distributed', 'local_mt', 1, 32),
+      ('distributed', 'local_mp', 2, 32),
+      ('central', 'local_mp', 2, 32),
+    ),
+  ),
+  # Processor time leaves out Ray's processes, which are no children.
+  Case(
+    'ray',
+    'DQN Catch, distributed, in processes and by Ray',
+    '--agent=dqn --env=catch --config.samples_per_insert=4',
+    _by_actors(
+      *(
+        ('distributed', launcher, actors, 1)
+        for actors in (2, 4, 8)
+        for launcher in ('local_mp', 'ray')
+      )
+    ),
   ),
   Case(
     'gossip_impala',

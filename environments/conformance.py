@@ -61,10 +61,10 @@ class EnvironmentBatchConformance:
       yield environments
 
   def actions(self, environments: Any) -> Iterator[Any]:
-    """Draws random actions `[B, ...]`, with a fixed seed."""
+    """Draws `num_steps` random actions `[B, ...]`, with a fixed seed."""
     random = np.random.default_rng(0)
     spec = environments.action_spec()
-    while True:
+    for _ in range(self.num_steps):
       yield tree.map_structure(
         lambda leaf: draw_actions(leaf, self.batch_size, random), spec
       )
@@ -73,24 +73,19 @@ class EnvironmentBatchConformance:
     self,
     first_seed: int = 0,
     spoil: Callable[[Any, np.ndarray], Any] = lambda actions, ended: actions,
-    check: Callable[[Any, dm_env.TimeStep], None] | None = None,
   ) -> list[dm_env.TimeStep]:
-    """Returns copies of the timesteps of a fresh batch.
+    """Returns copies of the timesteps of a fresh batch, after checks.
 
-    `spoil` changes the actions, given those and the ended slots; `check` gets
-    the batch and each timestep.
+    `spoil` changes the actions, given those and the ended slots.
     """
     with self.opened(first_seed) as environments:
       timesteps = [_copy(environments.reset())]
-      for actions in itertools.islice(
-        self.actions(environments), self.num_steps
-      ):
+      for actions in self.actions(environments):
         ended = timesteps[-1].step_type == _LAST
         timestep = environments.step(spoil(actions, ended))
         timesteps.append(_copy(timestep))
-      if check is not None:
-        for timestep in timesteps:
-          check(environments, timestep)
+      for timestep in timesteps:
+        check_form(environments, timestep)
     return timesteps
 
   def test_specs_are_of_one_environment(self):
@@ -113,8 +108,7 @@ class EnvironmentBatchConformance:
     return environment
 
   def test_timesteps(self):
-    timesteps = self.play(check=check_form)
-    check_ends(timesteps, self.end_discounts)
+    check_ends(self.play(), self.end_discounts)
 
   def test_arrays_stay_as_they_are(self):
     with self.opened() as environments:
@@ -175,9 +169,7 @@ class EnvironmentBatchConformance:
     with self.opened() as environments:
       timestep = environments.reset()
       expected = [environment.reset() for environment in alone]
-      for actions in itertools.islice(
-        self.actions(environments), self.num_steps
-      ):
+      for actions in self.actions(environments):
         for slot in range(self.batch_size):
           _check_slot(take(timestep, slot), expected[slot], slot)
           expected[slot] = alone[slot].step(take(actions, slot))

@@ -3,8 +3,9 @@
     python examples/parts_by_hand.py
     python examples/parts_by_hand.py server
 
-DQN learns Catch in one thread: an actor and an adder, a replay table, a dataset
-and a learner. The table is in this process, or on a replay server.
+DQN learns Catch in one thread: a replay table, a learner, an actor and an
+evaluator, in the order of `launch/topologies/single.py`. The table is in this
+process, or on a replay server.
 """
 
 import sys
@@ -26,6 +27,7 @@ from repertory.components.replay import local
 from repertory.environments.registry import registry
 
 BATCH_SIZE, SEED = 32, 1
+EVALUATION_STEPS = 1_000  # Between two evaluations.
 
 
 def main(over_server=False, max_steps=4_000):
@@ -51,26 +53,38 @@ def main(over_server=False, max_steps=4_000):
     writer = local.LocalWriter(table)
     dataset = local.LocalBatches(table, BATCH_SIZE)
 
-  # Learning: network, update, learner.
+  # Learner: network and update.
   agent = dqn.DQNBuilder(dqn.DQNConfig(n_step=1, prioritized=False))
   network = agent.make_network(spec)
   learner = learners.GradientLearner(agent.make_update(network, spec), dataset)
 
-  # Acting: policy, adder, actor.
+  # Actor: policy and adder.
   policy = policies.EpsilonGreedyPolicy(network, [0.1], SEED)
   adder = items.make_adder(writer, batch_size=1)
   actor = actors.PolicyActor(policy, spec.observations, [0], adder=adder)
+  loop = environment_loop.EnvironmentLoop(environment, actor)
+
+  # Evaluator: the greedy policy, in an environment of its own.
+  greedy = policies.EpsilonGreedyPolicy(network, [0.0], SEED)
+  evaluator = environment_loop.EnvironmentLoop(
+    registry.make_batch('catch:6x5', seeds=[SEED + 1]),
+    actors.PolicyActor(greedy, spec.observations, [0]),
+  )
 
   # Acting and learning alternate; neither blocks on the rate limiter.
-  loop = environment_loop.EnvironmentLoop(environment, actor)
   ratio = replay.ReplayRatio(description, BATCH_SIZE)
   steps, returns = 0, []
+  next_evaluation = EVALUATION_STEPS
   while steps < max_steps:
     num_steps, episodes = loop.step()
     steps += num_steps
     returns += [episode.episode_return for episode in episodes]
     for _ in range(ratio.updates_due(learner.steps, adder.num_items)):
       learner.step()
+    if steps >= next_evaluation:
+      next_evaluation += EVALUATION_STEPS
+      found = [e.episode_return for e in evaluator.run_episodes(20)]
+      print(f'Step {steps}: mean return of the greedy policy', np.mean(found))
 
   adder.close()
   dataset.close()

@@ -30,7 +30,7 @@ _INTERNAL = {
     'extras', 'gymnasium_sources', 'gymnasium_spaces',
   },
   'environments/batches': {
-    'batch_columns', 'layout', 'seeds',
+    'batch_columns', 'layout',
   },
   'environments/games': {'game'},
   'environments/registry': {

@@ -22,7 +22,7 @@ from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import directories
 from repertory.launch.opening import run
-from repertory.launch.results import finding, plots, report, runs
+from repertory.launch.results import plots, report, runs
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading, recording
@@ -219,7 +219,7 @@ class TestCommands:
     (tmp_path / 'runs').mkdir()  # The default of `repertory runs`.
     result = run.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
-    found = finding.Found([runs.RunRecord('directory', runs.DONE)], [])
+    found = runs.Found([runs.RunRecord('directory', runs.DONE)], [])
     for module, name, value in (
       (run, 'run', result),
       (evaluation, 'evaluate', episodes),
@@ -227,7 +227,7 @@ class TestCommands:
       (directories, 'check_trained', None),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
-      (finding, 'find', found),
+      (runs, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),
       (

@@ -57,7 +57,7 @@ def main():
       factory = _OneByOne(case['environment'])
       experiment = dataclasses.replace(experiment, environment_factory=factory)
     _report_first_update(experiment.builder, report)
-    result = launch.run(experiment, case['topology'], display=False)
+    result = launch.run(experiment, 'single', display=False)
   report.write(steps=result.status.steps)
 
 

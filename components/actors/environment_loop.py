@@ -37,6 +37,9 @@ class EnvironmentLoop(core.Worker):
 
   All slots step together and end their episodes independently. A slot's step
   after LAST only starts its next episode, and is not counted.
+
+  Attributes:
+    environment: The environment batch.
   """
 
   def __init__(self, environment: Any, actor: core.Actor):
@@ -47,7 +50,7 @@ class EnvironmentLoop(core.Worker):
       actor: The actor, which selects actions; its `update` is called after
         every step, for new variables.
     """
-    self._environment = environment
+    self.environment = environment
     self._actor = actor
     self._callbacks: list[Callable[[Episode], None]] = []
     self._metrics: episode_metrics.EpisodeMetrics | None = None
@@ -56,11 +59,6 @@ class EnvironmentLoop(core.Worker):
     self._entered_at = 0.0  # When the environment was called; 0 outside calls.
     self._returns = np.zeros([environment.batch_size])
     self._lengths = np.zeros([environment.batch_size], np.int64)
-
-  @property
-  def environment(self) -> Any:
-    """The environment batch."""
-    return self._environment
 
   @property
   def environment_seconds(self) -> float:
@@ -86,13 +84,13 @@ class EnvironmentLoop(core.Worker):
   def reset(self) -> dm_env.TimeStep:
     """Starts new episodes in all slots; open ones are not reported."""
     self._entered_at = time.monotonic()
-    timestep = self._timestep = self._environment.reset()
+    timestep = self._timestep = self.environment.reset()
     self._entered_at = 0.0
     self._returns[:] = 0
     self._lengths[:] = 0
     self._actor.observe_first(timestep)
     if self._metrics is not None:
-      self._metrics.begin(timestep)
+      self._metrics.step(None, timestep)
     return timestep
 
   def step(self) -> tuple[int, list[Episode]]:
@@ -105,7 +103,7 @@ class EnvironmentLoop(core.Worker):
     previous = self._timestep or self.reset()
     action = self._actor.select_action(previous.observation)
     self._entered_at = time.monotonic()
-    timestep = self._timestep = self._environment.step(action)
+    timestep = self._timestep = self.environment.step(action)
     self._entered_at = 0.0
     self._actor.observe(action, timestep)
     if self._metrics is not None:
@@ -162,7 +160,7 @@ class EnvironmentLoop(core.Worker):
     Returns:
       The episodes; fewer only if stopped.
     """
-    quota = divide_episodes(num_episodes, self._environment.batch_size)
+    quota = divide_episodes(num_episodes, self.environment.batch_size)
     episodes: list[Episode] = []
     self.reset()
     while len(episodes) < num_episodes and not should_stop():
@@ -175,7 +173,7 @@ class EnvironmentLoop(core.Worker):
   def save(self) -> dict[str, Any]:
     """Returns the environments and their episodes' state, to be pickled."""
     return {
-      'environment': self._environment,
+      'environment': self.environment,
       'timestep': self._timestep,
       'returns': self._returns,
       'lengths': self._lengths,
@@ -183,7 +181,7 @@ class EnvironmentLoop(core.Worker):
 
   def restore(self, state: Mapping[str, Any]) -> None:
     """Resumes from the state returned by `save`, with its environments."""
-    self._environment = state['environment']
+    self.environment = state['environment']
     self._timestep = state['timestep']
     self._returns = state['returns']
     self._lengths = state['lengths']
@@ -191,7 +189,7 @@ class EnvironmentLoop(core.Worker):
   def _end_episode(self, slot: int) -> Episode:
     metrics = {} if self._metrics is None else self._metrics.values(slot)
     if self._info_names:
-      info = self._environment.info(slot)
+      info = self.environment.info(slot)
       metrics |= episode_metrics.read_info(info, self._info_names)
     episode = Episode(
       slot=slot,

@@ -63,10 +63,6 @@ class EpisodeMetrics:
     ]
     self._original = original
 
-  def begin(self, timestep: dm_env.TimeStep) -> None:
-    """Starts an episode in every slot; `timestep` is a batch."""
-    self.step(None, timestep)
-
   def step(self, action: types.Nest, timestep: dm_env.TimeStep) -> None:
     """Adds a step of every slot; FIRST starts one and ignores the action."""
     observation = timestep.observation

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tree
+from tensorflow.python.ops import op_selector
 
 from repertory.components import interfaces, specs, types
 
@@ -123,32 +124,19 @@ def _find_needed(
 
   def find(**tensors):
     actions, states = step(tensors)
-    names = {tensors[name].ref(): name for name in states}
+    names = {tensors[name].op: name for name in states}
     sought = list(actions.values())
     while sought:
-      found = {names[ref] for ref in _find_sources(sought) if ref in names}
+      sources = op_selector.get_backward_walk_ops(
+        [tensor.op for tensor in sought], control_inputs=True
+      )
+      found = {names[op] for op in sources if op in names}
       sought = [states[name] for name in found - needed]
       needed.update(found)
     return actions
 
   _trace(find, arguments)
   return needed
-
-
-def _find_sources(tensors: Sequence[Any]) -> set[Any]:
-  """Returns the ancestors of tensors in their graph, as references."""
-  found = {tensor.ref() for tensor in tensors}
-  operations = [tensor.op for tensor in tensors]
-  seen = set(operations)
-  while operations:
-    operation = operations.pop()
-    found |= {tensor.ref() for tensor in operation.inputs}
-    before = [tensor.op for tensor in operation.inputs]
-    for one in (*before, *operation.control_inputs):
-      if one not in seen:
-        seen.add(one)
-        operations.append(one)
-  return found
 
 
 def _trace_initial_state(rows: dict[str, np.ndarray]) -> Any:

@@ -15,6 +15,7 @@ from repertory.components.anakin import (
 )
 from repertory.components.runtime import compilation, loops
 
+_INT64 = tf.TensorSpec([], tf.int64)
 # Maximum number of rows that a call returns: of environments and updates.
 _MAX_ROWS = 2**18
 _MAX_TURNS = 512
@@ -138,13 +139,13 @@ class CompiledLoop:
     episodes_spec = acting.episodes_spec(
       transport.num_steps, carry.step_type.shape[0]
     )
-    episodes = _make_arrays(episodes_spec, self.max_turns)
+    episodes = loops.make_arrays(episodes_spec, self.max_turns)
     learned = _Learned(
       tf.constant(0),
       num_skips,
       tf.constant(False),
       max_priority,
-      _make_arrays(self._learned_spec, self._max_updates),
+      loops.make_arrays(self._learned_spec, self._max_updates),
     )
 
     def should_continue(i, carry, episodes, learned):
@@ -155,7 +156,7 @@ class CompiledLoop:
       carry, held, ended = transport.collect(
         self._act, carry, version, learned.max_priority
       )
-      episodes = _write(episodes, i, ended)
+      episodes = loops.write(episodes, i, ended)
       learned = self._learn(held, learned, learner_steps)
       return i + 1, carry, episodes, learned
 
@@ -167,11 +168,9 @@ class CompiledLoop:
       parallel_iterations=1,
     )
     episodes = tree.map_structure(
-      loops.merge_axes, tree.unflatten_as(episodes_spec, _stack(episodes))
+      loops.merge_axes, loops.stack(episodes, episodes_spec)
     )
-    metrics, finite, lag = tree.unflatten_as(
-      self._learned_spec, _stack(learned.arrays)
-    )
+    metrics, finite, lag = loops.stack(learned.arrays, self._learned_spec)
     return carry, LoopResult(
       episodes, learned.num_updates, metrics, finite, lag,
       learned.max_priority,
@@ -202,7 +201,7 @@ class CompiledLoop:
         skips,
         skips > self._max_skips,
         largest,
-        _write(learned.arrays, learned.num_updates, kept),
+        loops.write(learned.arrays, learned.num_updates, kept),
       )
 
     _, learned = tf.while_loop(
@@ -229,19 +228,3 @@ class CompiledLoop:
       lags = tf.cast(learner_steps - sample.data.version, tf.float64)
       lag = tf.reduce_mean(lags)
     return (result.metrics, finite, lag), result.priorities
-
-
-_INT64 = tf.TensorSpec([], tf.int64)
-
-
-def _make_arrays(specs: types.Nest, size: int) -> list[tf.TensorArray]:
-  return [loops.make_array(spec, size) for spec in tree.flatten(specs)]
-
-
-def _write(arrays, place: tf.Tensor, nest: types.Nest) -> list[tf.TensorArray]:
-  leaves = tree.flatten(nest)
-  return [array.write(place, leaf) for array, leaf in zip(arrays, leaves)]
-
-
-def _stack(arrays) -> list[tf.Tensor]:
-  return [array.stack() for array in arrays]

@@ -2,7 +2,6 @@
 
 import abc
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import tensorflow as tf
 
@@ -90,14 +89,6 @@ class CompiledTransport(tf.Module, abc.ABC):
     """Returns the status of all tables, by name."""
 
   @property
-  @abc.abstractmethod
-  def saved_spec(self) -> Mapping[str, tf.TensorSpec]:
-    """Shapes and dtypes of the result of `save`, by name."""
-
-  @abc.abstractmethod
-  def save(self) -> Mapping[str, Any]:
-    """Returns the complete state, as arrays by name."""
-
-  @abc.abstractmethod
-  def restore(self, arrays: Mapping[str, Any]) -> None:
-    """Restores the result of `save`."""
+  def saved(self) -> Mapping[str, tf.Variable]:
+    """The complete state, by name in checkpoints."""
+    return {f'{i:04d}': v for i, v in enumerate(self.variables)}

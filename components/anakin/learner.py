@@ -102,12 +102,7 @@ class CompiledLearner(learners.LearnerState):
 
   def save_acting(self) -> dict[str, np.ndarray]:
     """Returns the state of acting and experience, as arrays by name."""
-    leaves = tree.flatten(self._carry)
-    arrays = {f'carry/{i:04d}': leaf.numpy() for i, leaf in enumerate(leaves)}
-    held = {
-      f'transport/{k}': np.asarray(v) for k, v in self._transport.save().items()
-    }
-    return {**arrays, **held}
+    return {name: leaf.numpy() for name, leaf in self._acting_state().items()}
 
   def restore_acting(self, arrays: Mapping[str, np.ndarray]) -> None:
     """Restores the result of `save_acting`.
@@ -120,20 +115,23 @@ class CompiledLearner(learners.LearnerState):
       re.sub('^road/', 'transport/', name): array
       for name, array in arrays.items()
     }
-    carry = tree.flatten(self._carry)
-    expected = {f'carry/{i:04d}': leaf for i, leaf in enumerate(carry)}
-    spec = self._transport.saved_spec
-    expected.update({f'transport/{name}': leaf for name, leaf in spec.items()})
+    state = self._acting_state()
     learners.check_matches(
-      arrays, {name: tuple(leaf.shape) for name, leaf in expected.items()}
+      arrays, {name: tuple(leaf.shape) for name, leaf in state.items()}
     )
-    self._transport.restore(
-      {name: arrays[f'transport/{name}'] for name in spec}
-    )
-    self._carry = tree.unflatten_as(
-      self._carry,
-      [tf.constant(arrays[f'carry/{i:04d}']) for i in range(len(carry))],
-    )
+    for name, variable in self._transport.saved.items():
+      variable.assign(arrays[f'transport/{name}'])
+    carry = [tf.constant(arrays[n]) for n in state if n.startswith('carry/')]
+    self._carry = tree.unflatten_as(self._carry, carry)
+
+  def _acting_state(self) -> dict[str, Any]:
+    """Returns the tensors and variables to save, by name."""
+    carry = enumerate(tree.flatten(self._carry))
+    saved = self._transport.saved.items()
+    return {
+      **{f'carry/{i:04d}': leaf for i, leaf in carry},
+      **{f'transport/{name}': variable for name, variable in saved},
+    }
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     """Returns the status of all tables, by name."""
@@ -150,28 +148,29 @@ class CompiledLearner(learners.LearnerState):
     self, before: int, num_updates: int, outcome: compiled_loop_lib.LoopResult
   ) -> None:
     """Checks and logs the updates of a call."""
-    found = outcome.metrics.items()
-    metrics = {name: values.numpy()[:num_updates] for name, values in found}
+    metrics = {
+      name: values.numpy()[:num_updates]
+      for name, values in outcome.metrics.items()
+    }
     columns = dict(metrics)
     if not isinstance(outcome.lag, tuple):
       columns['policy_lag'] = outcome.lag.numpy()[:num_updates]
-    finite = outcome.finite.numpy()[:num_updates]
-    start = 0  # First update that is not logged yet.
-    for i in np.flatnonzero(~finite).tolist():
-      if start < i:
+
+    def log_until(end: int) -> None:
+      """Logs the finite updates from `start` on."""
+      if start < end:
         self._num_skipped_in_a_row = 0
-        self._log_rows(_cut(columns, start, i))
+        self._log_rows({name: v[start:end] for name, v in columns.items()})
+
+    start = 0  # First update that is not logged yet.
+    finite = outcome.finite.numpy()[:num_updates]
+    for i in np.flatnonzero(~finite).tolist():
+      log_until(i)
       row = {name: values[i] for name, values in metrics.items()}
       self._judge(before + i + 1, row, False, lambda: self._program.bad_sample)
       self._log({name: values[i] for name, values in columns.items()})
       start = i + 1
-    if start < num_updates:
-      self._num_skipped_in_a_row = 0
-      self._log_rows(_cut(columns, start, num_updates))
-
-
-def _cut(columns: dict[str, np.ndarray], start: int, end: int) -> dict:
-  return {name: values[start:end] for name, values in columns.items()}
+    log_until(num_updates)
 
 
 def _find_ended(outcome: compiled_loop_lib.LoopResult) -> EpisodeBatch:

@@ -80,10 +80,6 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     self._seed = seed
 
   @abc.abstractmethod
-  def _note(self, step: acting.Step, version: tf.Tensor) -> StepRecord:
-    """Returns the step record to keep, `[N, ...]`."""
-
-  @abc.abstractmethod
   def _complete(
     self, step: acting.Step, weight: tf.Tensor
   ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -124,7 +120,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
 
   def collect(self, act, carry, version, max_priority):
     carry, step, episodes = act(carry)
-    self._write(self._moments, self._note(step, version))
+    self._write(self._moments, self._record(step, version))
     self._now.assign_add(1)
     # Removes the items that begin at the step that is overwritten next.
     begin = self._now + self._lead - self._num_records
@@ -183,19 +179,17 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     info = replay.TableInfo(size, self._table.max_size, inserts, samples)
     return {self._table.name: info}
 
-  @property
-  def saved_spec(self):
-    return {
-      f'{i:04d}': tf.TensorSpec(v.shape, v.dtype)
-      for i, v in enumerate(self.variables)
-    }
-
-  def save(self) -> Mapping[str, Any]:
-    return {f'{i:04d}': v.numpy() for i, v in enumerate(self.variables)}
-
-  def restore(self, arrays: Mapping[str, Any]) -> None:
-    for i, variable in enumerate(self.variables):
-      variable.assign(arrays[f'{i:04d}'])
+  def _record(self, step: acting.Step, version: tf.Tensor) -> StepRecord:
+    """Returns the fields to keep of a step, `[N, ...]`."""
+    extras, state = step.extras, ()
+    if self._record_spec.version != ():  # Of sequences.
+      extras, state = extras or types.SequenceExtras()
+    record = StepRecord(
+      step.action, step.reward, step.discount, step.happened, step.ended,
+      extras, state, tf.fill([self._num_environments], version),
+    )  # fmt: skip
+    pairs = zip(record, self._record_spec)
+    return StepRecord(*(() if spec == () else leaf for leaf, spec in pairs))
 
   def _make_rows(self, spec: types.Nest) -> types.Nest:
     """Creates variables for the step records of all environments.

@@ -59,14 +59,6 @@ class SequenceTransport(replay_transport.ReplayTransport):
       trainable=False,
     )
 
-  def _note(self, step, version):
-    extras = step.extras or types.SequenceExtras()
-    versions = tf.fill([self._num_environments], version)
-    return replay_transport.StepRecord(
-      step.action, step.reward, step.discount, step.happened, step.ended,
-      extras.step, extras.state, versions,
-    )  # fmt: skip
-
   def _complete(self, step, weight):
     """Completes items of full length, and items of ended episodes."""
     items, now = self._items, self._now.read_value()

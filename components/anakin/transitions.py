@@ -46,16 +46,6 @@ class TransitionTransport(replay_transport.ReplayTransport):
       tf.zeros([self._num_environments], tf.int32), trainable=False
     )
 
-  def _note(self, step, version):
-    del version
-    reward, limit = step.reward, self._items.max_abs_reward
-    if limit is not None:
-      reward = tf.clip_by_value(reward, -limit, limit)
-    return replay_transport.StepRecord(
-      step.action, reward, step.discount, happened=(), ended=step.ended,
-      extras=step.extras,
-    )  # fmt: skip
-
   def _complete(self, step, weight):
     """Completes the transition n steps old, or all at an episode's end."""
     n, size = self._items.n_step, self._num_environments
@@ -80,6 +70,9 @@ class TransitionTransport(replay_transport.ReplayTransport):
       sum_tree.gather(variable, rows[:, :n])
       for variable in (moments.reward, moments.discount, moments.ended)
     )
+    limit = self._items.max_abs_reward
+    if limit is not None:
+      rewards = tf.clip_by_value(rewards, -limit, limit)
     total = tf.cast(rewards[:, 0], tf.float64)
     product = tf.cast(discounts[:, 0], tf.float64)
     length, continues = tf.ones_like(anchors), ~ended[:, 0]

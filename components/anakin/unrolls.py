@@ -100,14 +100,8 @@ class UnrollTransport(compiled_transport.CompiledTransport):
     return {self._table.name: info}
 
   @property
-  def saved_spec(self):
-    return {'inserts': tf.TensorSpec([], tf.int64)}
-
-  def save(self) -> Mapping[str, Any]:
-    return {'inserts': self._inserts.numpy()}
-
-  def restore(self, arrays: Mapping[str, Any]) -> None:
-    self._inserts.assign(arrays['inserts'])
+  def saved(self):
+    return {'inserts': self._inserts}
 
   def _roll_out(self, act, carry, version):
     """Creates an unroll of each environment, `[N, ...]`, as an adder does."""

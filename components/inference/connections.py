@@ -3,8 +3,9 @@
 import collections
 import dataclasses
 import itertools
+import selectors
 import socket
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 import dm_env
@@ -32,7 +33,7 @@ class Role:
       blocked; so this is for roles of one connection at a time that store
       nothing.
     owners: The connection of each environment id.
-    pending: Connections that wait for the policy.
+    pending: Conversations of the server that wait for the policy.
   """
 
   store: state_store.StateStore
@@ -53,23 +54,25 @@ class Role:
     return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
-class _Step(NamedTuple):
-  """A timestep for the adder, and the action that led there, if any."""
+class Chosen(NamedTuple):
+  """The last actions of an actor, leaves of extras, and their version."""
 
-  timestep: dm_env.TimeStep
-  action: types.Nest = None
-  extras: types.Nest = ()
-  version: int = 0  # Of the variables that chose the action.
+  action: types.Nest
+  extras: Sequence[np.ndarray]
+  version: int  # Learner steps of the variables that chose them.
 
 
 class ActorConnection:
   """An actor's environments, from its handshake to its end.
 
-  Each action is stored until the timestep that follows it has arrived. A
-  timestep is written to the adder after its answer has been sent.
+  Methods that send or receive raise `frames.Disconnected` if the actor has
+  gone.
 
   Attributes:
     adder: Adder of its experience; None if nothing is stored.
+    chosen: The last actions, which lead to the next timesteps; None if nothing
+      is stored.
+    is_pending: Whether its timesteps wait for the policy.
     written_version: Learner steps of the variables behind the action of the
       step being written.
   """
@@ -88,18 +91,10 @@ class ActorConnection:
     self.role = role
     self.ids = np.asarray(hello['environment_ids'], np.int32)
     self.batch_size = len(self.ids)
-    self.is_closed = False
-    self.is_pending = False  # Its timesteps wait for the policy.
-    self.is_leaving = False
-    self.is_refreshing = False  # Its first timesteps wait for variables.
-    # Numbers of its jobs given to and finished by waiters; one thread each.
-    self.submitted = 0
-    self.completed = 0
-    self.arrived_at = 0.0
+    self.is_pending = False
     leaves = client_lib.timestep_leaves(spec)
     self._frame, self.leaves = frames.make_frame(leaves, self.batch_size)
     self._payload_size = len(self._frame) - frames.HEADER_SIZE
-    self._received = 0
     self._answer, self._answer_leaves = frames.make_frame(
       client_lib.action_leaves(spec), self.batch_size
     )
@@ -111,10 +106,8 @@ class ActorConnection:
     self.written_version = 0
     self._to_observation = nests.Unflattener(spec.observations)
     self._to_action = nests.Unflattener(spec.actions)
-    self._action: types.Nest = None
     self._extras: list[np.ndarray] = []
-    self._chosen_by = 0  # The version behind the stored action.
-    self._next: _Step | None = None
+    self.chosen: Chosen | None = None
     self.adder: Any = None
     if role.make_adder is not None:
       self.adder = role.make_adder(self)
@@ -124,40 +117,40 @@ class ActorConnection:
     return f"'{self.actor}'"
 
   @property
-  def is_held(self) -> bool:
-    """Whether a waiter has a job for it."""
-    return self.submitted != self.completed
-
-  @property
   def has_unsent(self) -> bool:
     """Whether part of the answer is not sent yet."""
     return len(self._unsent) > 0
 
-  def receive(self) -> tuple[int, float] | None:
-    """Receives available data; returns kind and round trip of a whole frame.
+  def receive(self) -> Generator[int, None, tuple[int, float]]:
+    """Receives a whole frame; returns its kind and the actor's round trip.
 
-    Raises:
-      frames.ProtocolError: If such a frame is not allowed now.
-      ConnectionError: If the actor has gone.
+    Yields the event to wait for. Raises `frames.ProtocolError` if such a frame
+    is not allowed now.
     """
-    frame = self._frame
-    try:
-      count = self.stream.recv_into(frame[self._received :])
-    except BlockingIOError:
-      return None
-    if not count:
-      raise ConnectionError(f'{self} has gone.')
-    self._received += count
-    if self._received < frames.HEADER_SIZE:
-      return None
-    kind, size, round_trip = frames.parse_header(frame[: frames.HEADER_SIZE])
-    self._check(kind, size)
-    if self._received < frames.HEADER_SIZE + size:
-      return None
-    self._received = 0
+    frame, received, end = self._frame, 0, frames.HEADER_SIZE
+    kind, round_trip = 0, 0.0
+    while received < end:
+      yield selectors.EVENT_READ
+      received += self._receive_into(frame[received:])
+      if received >= frames.HEADER_SIZE:
+        head = frame[: frames.HEADER_SIZE]
+        kind, size, round_trip = frames.parse_header(head)
+        self._check(kind, size)
+        end = frames.HEADER_SIZE + size
     if kind in (frames.START, frames.STEP):
       self._check_step_types(kind)
     return kind, round_trip
+
+  def _receive_into(self, buffer: memoryview) -> int:
+    try:
+      count = self.stream.recv_into(buffer)
+    except BlockingIOError:
+      return 0
+    except OSError as error:
+      raise frames.Disconnected from error
+    if not count:
+      raise frames.Disconnected
+    return count
 
   def fill(self, inputs: list[np.ndarray], rows: slice) -> None:
     """Copies the timesteps to rows of a batch."""
@@ -174,48 +167,45 @@ class ActorConnection:
     if self.adder is not None:
       self._extras = [leaf[rows] for leaf in extras]
 
-  def note_frame(self, kind: int) -> None:
-    """Joins the received timesteps with the stored action."""
-    if self.adder is None:
-      return
-    step_type, reward, discount, *observation = self.leaves
-    timestep: Any = dm_env.TimeStep(
-      step_type, reward, discount, self._to_observation(observation)
-    )
-    if kind == frames.START:
-      self._next = _Step(timestep)
-      return
-    extras = self.role.store.unflatten_extras(self._extras)
-    self._next = _Step(timestep, self._action, extras, self._chosen_by)
-
   def keep_action(self) -> None:
     """Stores the answered action, for the next step."""
     if self.adder is not None:
       variables = self.role.variables
-      self._chosen_by = 0 if variables is None else variables.version
-      self._action = self._to_action(
-        [leaf.copy() for leaf in self._answer_leaves]
-      )
+      action = self._to_action([leaf.copy() for leaf in self._answer_leaves])
+      version = 0 if variables is None else variables.version
+      self.chosen = Chosen(action, self._extras, version)
 
   def forget_action(self) -> None:
     """Stores zeros for the next step, when the policy is not run."""
     if self.adder is not None:
       zeros = [np.zeros_like(leaf) for leaf in self._answer_leaves]
-      self._action = self._to_action(zeros)
-      self._extras = self.role.store.empty_extras(self.batch_size)
+      extras = self.role.store.empty_extras(self.batch_size)
+      version = self.chosen.version if self.chosen else 0
+      self.chosen = Chosen(self._to_action(zeros), extras, version)
 
-  def write_step(self) -> bool:
-    """Writes the frame to the adder; returns whether the adder must wait."""
-    self.is_pending = False
-    step, self._next = self._next, None
-    if step is None:
+  def write_step(self, kind: int, chosen: Chosen | None) -> bool:
+    """Writes the frame and the actions that led there to the adder.
+
+    Returns whether the adder must wait.
+    """
+    if self.adder is None or chosen is None:
       return False
-    if step.action is None:
-      self.adder.add_first(step.timestep)
+    step_type, reward, discount, *observation = self.leaves
+    timestep: Any = dm_env.TimeStep(
+      step_type, reward, discount, self._to_observation(observation)
+    )
+    if kind == frames.START:
+      self.adder.add_first(timestep)
       return False
-    self.written_version = step.version
-    self.adder.put(step.action, step.timestep, step.extras)
+    self.written_version = chosen.version
+    extras = self.role.store.unflatten_extras(chosen.extras)
+    self.adder.put(chosen.action, timestep, extras)
     return self.adder.is_ahead()
+
+  def take_adder(self) -> Any:
+    """Returns the adder once, for the caller to close; else None."""
+    adder, self.adder = self.adder, None
+    return adder
 
   def check_silence(self) -> None:
     """Raises an error if an actor has gone, or sends without an answer."""
@@ -223,8 +213,10 @@ class ActorConnection:
       data = self.stream.recv(1, socket.MSG_PEEK)
     except BlockingIOError:
       return
+    except OSError as error:
+      raise frames.Disconnected from error
     if not data:
-      raise ConnectionError(f'{self} has gone.')
+      raise frames.Disconnected
     raise frames.ProtocolError(f'{self} must wait for its answer.')
 
   def send_answer(self) -> None:
@@ -233,13 +225,13 @@ class ActorConnection:
     self.send_rest()
 
   def send_rest(self) -> None:
-    """Sends the rest of the answer, or raises a ConnectionError."""
+    """Sends the rest of the answer, as far as the socket takes it."""
     try:
       sent = self.stream.send(self._unsent)
     except BlockingIOError:
       return
     except OSError as error:
-      raise ConnectionError(f'{self} has gone.') from error
+      raise frames.Disconnected from error
     self._unsent = self._unsent[sent:]
 
   def _check(self, kind: int, size: int) -> None:

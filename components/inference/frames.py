@@ -47,6 +47,10 @@ class ProtocolError(ValueError):
   """Malformed bytes, or a refused request."""
 
 
+class Disconnected(Exception):
+  """The other side has ended the connection."""
+
+
 def header(kind: int, size: int, round_trip: float = 0.0) -> bytes:
   """Packs a header; `round_trip` is the time of the last request, in s."""
   microseconds = min(int(round_trip * 1e6), 2**32 - 1)

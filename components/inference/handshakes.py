@@ -2,9 +2,10 @@
 
 import contextlib
 import json
+import selectors
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from typing import Any
 
 from repertory.components import specs
@@ -14,39 +15,35 @@ from repertory.components.runtime import callers
 
 _TYPES = {'actor': str, 'run_id': str, 'generation': int, 'token': str}
 
-
 # Time limit for a handshake. Actors send it immediately; a silent connection
 # would occupy a descriptor for ever.
 TIMEOUT_SECONDS = 30.0
 
 
-class Handshake:
-  """A connection whose handshake is not complete."""
+def receive(
+  stream: socket.socket, deadline: float
+) -> Generator[int, None, dict[str, Any]]:
+  """Receives the message of a handshake from a non-blocking socket.
 
-  def __init__(self, stream: socket.socket):
-    """Starts with no data; the socket is non-blocking."""
-    self.stream = stream
-    self._began_at = time.monotonic()
-    self._data = b''
+  Yields the event to wait for. It may be resumed without one, at `deadline`.
 
-  @property
-  def is_late(self) -> bool:
-    return time.monotonic() - self._began_at > TIMEOUT_SECONDS
-
-  def receive(self) -> dict[str, Any] | None:
-    """Receives data; returns the message once it is complete, or raises."""
-    has_gone = False
-    with contextlib.suppress(BlockingIOError):
-      while len(self._data) < frames.HEADER_SIZE + frames.MAX_JSON_SIZE:
-        data = self.stream.recv(1 << 16)
-        self._data += data
-        if not data:
-          has_gone = True
-          break
-    head = self._data[: frames.HEADER_SIZE]
-    payload = self._data[frames.HEADER_SIZE :]
-    if len(head) == frames.HEADER_SIZE:
-      kind, size, _ = frames.parse_header(head)
+  Raises:
+    frames.Disconnected: If the other side has gone.
+    frames.ProtocolError: If that is no handshake, or too late.
+  """
+  data, has_gone = b'', False
+  while not has_gone:
+    yield selectors.EVENT_READ
+    try:
+      some = stream.recv(1 << 16)
+      data, has_gone = data + some, not some
+    except BlockingIOError:
+      pass
+    except OSError as error:
+      raise frames.Disconnected from error
+    payload = data[frames.HEADER_SIZE :]
+    if len(data) >= frames.HEADER_SIZE:
+      kind, size, _ = frames.parse_header(data[: frames.HEADER_SIZE])
       if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
         raise frames.ProtocolError(
           'A connection must begin with a handshake of at most '
@@ -55,14 +52,12 @@ class Handshake:
         )
       if len(payload) >= size:
         return frames.parse_json(payload)
-    if has_gone:
-      raise ConnectionError
-    if self.is_late:
+    if time.monotonic() > deadline and not has_gone:
       raise frames.ProtocolError(
         f'Waited {TIMEOUT_SECONDS:g} seconds for the handshake with which '
-        f'every connection begins, got {len(self._data)} bytes of it.'
+        f'every connection begins, got {len(data)} bytes of it.'
       )
-    return None
+  raise frames.Disconnected
 
 
 def check(
@@ -121,6 +116,14 @@ def check(
   with _refusals():
     fencing.check(caller)
   return role
+
+
+def send(stream: socket.socket, kind: int) -> None:
+  """Sends a frame without payload; raises `frames.Disconnected`."""
+  try:
+    stream.send(frames.header(kind, 0))
+  except OSError as error:
+    raise frames.Disconnected from error
 
 
 def refuse(stream: socket.socket, error: Exception) -> None:

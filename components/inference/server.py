@@ -1,13 +1,19 @@
-"""Inference server: batches thin actors' timesteps for one policy call."""
+"""Inference server: batches thin actors' timesteps for one policy call.
+
+The exchange with an actor is a conversation, a generator that yields whatever
+it waits for. One event loop resumes them all.
+"""
 
 import collections
 import contextlib
 import functools
+import queue
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
 
 from repertory.components import specs
 from repertory.components.inference import (
@@ -24,23 +30,52 @@ from repertory.components.runtime import callers, signals
 _SLICE_SECONDS = 0.2
 
 
+class _Job(NamedTuple):
+  """A blocking call in the thread of a waiter.
+
+  If it `closes`, it is called even after the end of conversation and server.
+  """
+
+  waiter: '_Waiter'
+  call: Callable[[], None]
+  closes: bool = False
+
+
+class _Conversation:
+  """The exchange with one actor.
+
+  Attributes:
+    steps: Generator of what it waits for: an event of the socket or a `_Job`.
+    connection: The actor's environments; None before the handshake.
+    deadline: Local time until which the handshake must be complete.
+    events: Events of the socket that are registered with the selector.
+    arrived_at: Local time at which the frame to answer arrived.
+  """
+
+  steps: Generator[Any, None, None]
+  connection: Any = None
+
+  def __init__(self, stream: socket.socket):
+    self.stream = stream
+    self.deadline = time.monotonic() + handshakes.TIMEOUT_SECONDS
+    self.events = 0
+    self.arrived_at = 0.0
+    self.is_closed = False
+
+
 class _Waiter:
-  """A thread that processes the blocking waits of connections, one by one.
+  """A thread that processes the blocking calls of conversations, one by one.
 
   Meanwhile the connection is not read, which blocks its actor, while the server
   continues for all others.
   """
 
-  def __init__(self, notify: Callable[[], None]):
-    """Starts the thread, which calls `notify` when a wait has ended."""
+  def __init__(self, notify: Callable[[_Conversation], None]):
+    """Starts the thread, which calls `notify` when a call has ended."""
     self._notify = notify
-    # Each with its connection, function to call, and whether the call is
-    # mandatory.
-    self._jobs: collections.deque[
-      tuple[connections.ActorConnection, Callable[[], None], bool]
-    ] = collections.deque()
-    self._wanted = threading.Event()
-    self._closed = False
+    self._jobs: queue.SimpleQueue[tuple[_Conversation, _Job] | None] = (
+      queue.SimpleQueue()
+    )
     self._busy_since = 0.0
     self._seconds = 0.0
     self.error: BaseException | None = None
@@ -49,17 +84,9 @@ class _Waiter:
     )
     self._thread.start()
 
-  def submit(
-    self,
-    connection: connections.ActorConnection,
-    wait: Callable[[], None],
-    *,
-    closes: bool = False,
-  ) -> None:
-    """Queues a wait, which is called even after the end if it `closes`."""
-    connection.submitted += 1
-    self._jobs.append((connection, wait, closes))
-    self._wanted.set()
+  def submit(self, conversation: _Conversation, job: _Job) -> None:
+    """Queues a call."""
+    self._jobs.put((conversation, job))
 
   def seconds(self) -> float:
     """Returns the total time spent waiting."""
@@ -67,34 +94,32 @@ class _Waiter:
     return self._seconds + (time.monotonic() - since if since else 0.0)
 
   def close(self, timeout_seconds: float = 5.0) -> None:
-    """Ends the thread, after the current wait."""
-    self._closed = True
-    self._wanted.set()
+    """Ends the thread, after the current call."""
+    self._jobs.put(None)
     self._thread.join(timeout_seconds)
-    for _, wait, closes in self._jobs:
-      if closes:
+    while not self._jobs.empty():
+      queued = self._jobs.get()
+      if queued is not None and queued[1].closes:
         with contextlib.suppress(Exception):  # The server has ended.
-          wait()
+          queued[1].call()
+    self._jobs.put(None)  # If the call still blocks the thread.
 
   def _run(self) -> None:
-    while not self._closed:
-      self._wanted.wait(_SLICE_SECONDS)
-      self._wanted.clear()
-      while self._jobs and not self._closed:
-        connection, wait, closes = self._jobs.popleft()
-        self._busy_since = time.monotonic()
-        try:
-          if closes or not connection.is_closed:
-            wait()
-        except signals.Stopped:
-          self._closed = True
-        except BaseException as error:  # Raised in the server's thread.
-          self.error = error
-          self._closed = True
+    while (queued := self._jobs.get()) is not None:
+      conversation, job = queued
+      self._busy_since = time.monotonic()
+      try:
+        if job.closes or not conversation.is_closed:
+          job.call()
+      except signals.Stopped:
+        return
+      except BaseException as error:  # Raised in the server's thread.
+        self.error = error
+        return
+      finally:
         self._seconds += time.monotonic() - self._busy_since
         self._busy_since = 0.0
-        connection.completed += 1
-        self._notify()
+      self._notify(conversation)
 
 
 class InferenceServer:
@@ -135,6 +160,8 @@ class InferenceServer:
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
     self._waker.setblocking(False)
+    # Conversations whose job has ended.
+    self._released: collections.deque[_Conversation] = collections.deque()
     # Two threads, because refreshes and adders must not wait for each other.
     self._waiter = _Waiter(self._notify)
     self._refresher = _Waiter(self._notify)
@@ -142,9 +169,8 @@ class InferenceServer:
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
-    self._handshakes: dict[socket.socket, handshakes.Handshake] = {}
-    self._connections: set[connections.ActorConnection] = set()
-    self._held: list[connections.ActorConnection] = []
+    self._handshakes: set[_Conversation] = set()
+    self._conversations: set[_Conversation] = set()  # After the handshake.
 
   def serve(self) -> None:
     """Serves until the stop signal is set; leaves the connections open.
@@ -159,10 +185,9 @@ class InferenceServer:
       while not self._stop.is_set():
         for key, _ in self._selector.select(self._wait_seconds()):
           key.data()
-        for handshake in list(self._handshakes.values()):
-          if handshake.is_late:
-            self._shake_hands(handshake)
-        self._release_held()
+        for conversation in list(self._handshakes):
+          if time.monotonic() > conversation.deadline:
+            self._resume(conversation)
         for one in (self._waiter, self._refresher):
           if one.error is not None:
             raise one.error
@@ -176,10 +201,10 @@ class InferenceServer:
   def report(self) -> dict[str, float]:
     """Returns metrics since the last report; see `Statistics`."""
     row = self.statistics.report(self._adding_seconds + self._waiter.seconds())
-    row['actors'] = len(self._connections)
+    row['actors'] = len(self._conversations)
     return row
 
-  # Connections.
+  # Conversations.
 
   def _accept(self) -> None:
     with contextlib.suppress(BlockingIOError):
@@ -189,171 +214,128 @@ class InferenceServer:
       if not addresses.is_of_this_user(stream):
         stream.close()
         return
-      handshake = handshakes.Handshake(stream)
-      self._handshakes[stream] = handshake
-      self._selector.register(
-        stream, selectors.EVENT_READ, lambda: self._shake_hands(handshake)
-      )
+      conversation = _Conversation(stream)
+      conversation.steps = self._converse(conversation)
+      self._handshakes.add(conversation)
+      self._resume(conversation)
 
-  def _shake_hands(self, handshake: handshakes.Handshake) -> None:
-    stream = handshake.stream
+  def _converse(
+    self, conversation: _Conversation
+  ) -> Generator[Any, None, None]:
+    """Serves an actor, from its handshake to its goodbye."""
+    stream = conversation.stream
     try:
-      hello = handshake.receive()
-      if hello is None:
-        return
-      role = handshakes.check(hello, self._spec, self._roles, self._fencing)
-      for owner in {role.owners.get(i) for i in hello['environment_ids']}:
-        if owner is not None:
-          self._end(owner)  # An earlier connection of the actor.
-    except (ConnectionError, OSError):
-      self._forget(stream)
-      return
+      hello = yield from handshakes.receive(stream, conversation.deadline)
+      connection = self._admit(conversation, hello)
+      handshakes.send(stream, frames.WELCOME)
+      while True:
+        kind, round_trip = yield from connection.receive()
+        self.statistics.note_round_trip(round_trip)
+        if kind == frames.BYE:
+          break
+        chosen = connection.chosen  # That led to these timesteps.
+        if client.is_answerless(connection.leaves[0]):
+          connection.forget_action()
+        else:
+          yield from self._wait_for_action(conversation, kind)
+          connection.send_answer()
+          connection.keep_action()
+        # After the answer, which need not wait for the adder.
+        started_at = time.perf_counter()
+        must_wait = connection.write_step(kind, chosen)
+        self._adding_seconds += time.perf_counter() - started_at
+        if must_wait:
+          yield _Job(self._waiter, connection.adder.wait)
+        while connection.has_unsent:
+          yield selectors.EVENT_WRITE
+          connection.send_rest()
+      if (adder := connection.take_adder()) is not None:
+        yield _Job(self._waiter, adder.close, closes=True)
+      handshakes.send(stream, frames.GOODBYE)
+    except frames.Disconnected:
+      pass
     except frames.ProtocolError as error:
       handshakes.refuse(stream, error)
-      self._forget(stream)
-      return
-    del self._handshakes[stream]
-    connection = connections.ActorConnection(stream, hello, role, self._spec)
-    self._connections.add(connection)
-    role.owners.update(dict.fromkeys(hello['environment_ids'], connection))
-    self._watch(connection, self._selector.modify)
-    try:
-      stream.send(frames.header(frames.WELCOME, 0))
-    except OSError:  # It has gone already.
-      self._end(connection)
 
-  def _receive(self, connection: connections.ActorConnection) -> None:
-    if connection.has_unsent and not self._send_rest(connection):
-      return
-    try:
-      if connection.is_pending or connection.is_leaving:
-        connection.check_silence()
-        return
-      frame = connection.receive()
-      if frame is None:
-        return
-      kind, round_trip = frame
-      self.statistics.note_round_trip(round_trip)
-      if kind == frames.BYE:
-        self._leave(connection)
-        return
-      connection.arrived_at = time.perf_counter()
-    except (ConnectionError, OSError):
-      self._end(connection)
-    except frames.ProtocolError as error:
-      handshakes.refuse(connection.stream, error)
-      self._end(connection)
-    else:
-      self._note_frame(connection, kind)
+  def _admit(
+    self, conversation: _Conversation, hello: dict[str, Any]
+  ) -> connections.ActorConnection:
+    """Checks a handshake, and ends earlier connections of the actor."""
+    role = handshakes.check(hello, self._spec, self._roles, self._fencing)
+    ids = hello['environment_ids']
+    replaced = {role.owners[i] for i in ids if i in role.owners}
+    for earlier in list(self._conversations):
+      if earlier.connection in replaced:
+        self._end(earlier)
+    connection = connections.ActorConnection(
+      conversation.stream, hello, role, self._spec
+    )
+    conversation.connection = connection
+    role.owners.update(dict.fromkeys(ids, connection))
+    self._handshakes.discard(conversation)
+    self._conversations.add(conversation)
+    return connection
 
-  def _note_frame(
-    self, connection: connections.ActorConnection, kind: int
-  ) -> None:
-    """Queues a frame for the policy, unless it needs no action."""
-    connection.note_frame(kind)
-    if client.is_answerless(connection.leaves[0]):
-      connection.forget_action()
-      self._write_step(connection)
-    elif kind == frames.START and connection.role.refreshes_at_start:
-      connection.is_refreshing = True
-      self._hold(connection)
-      update = functools.partial(connection.role.variables.update, wait=True)
-      self._refresher.submit(connection, update)
-    else:
-      self._put_in_line(connection)
-
-  def _put_in_line(self, connection: connections.ActorConnection) -> None:
+  def _wait_for_action(
+    self, conversation: _Conversation, kind: int
+  ) -> Generator[Any, None, None]:
+    """Waits until the policy has acted for a frame."""
+    connection = conversation.connection
+    role = connection.role
+    if kind == frames.START and role.refreshes_at_start:
+      update = functools.partial(role.variables.update, wait=True)
+      yield _Job(self._refresher, update)
+    conversation.arrived_at = time.perf_counter()
     connection.is_pending = True
-    connection.role.pending.append(connection)
+    role.pending.append(conversation)
+    while connection.is_pending:
+      yield selectors.EVENT_READ
+      if connection.is_pending:
+        connection.check_silence()
 
-  def _write_step(self, connection: connections.ActorConnection) -> bool:
-    """Gives the frame to the adder; returns False if the adder must wait.
-
-    The connection is not read meanwhile.
-    """
-    started_at = time.perf_counter()
-    must_wait = connection.write_step()
-    self._adding_seconds += time.perf_counter() - started_at
-    if must_wait:
-      self._hold(connection)
-      self._waiter.submit(connection, connection.adder.wait)
-    return not must_wait
-
-  def _hold(self, connection: connections.ActorConnection) -> None:
-    """Stops reading a connection while a waiter has a job for it."""
-    self._selector.unregister(connection.stream)
-    self._held.append(connection)
-
-  def _release_held(self) -> None:
-    if not self._held:
-      return
-    held, self._held = self._held, []
-    for connection in held:
-      if connection.is_closed:
-        continue
-      if connection.is_held:
-        self._held.append(connection)
-        continue
-      self._watch(connection, self._selector.register)
-      if connection.is_refreshing:
-        connection.is_refreshing = False
-        # The server could not have answered earlier.
-        connection.arrived_at = time.perf_counter()
-        self._put_in_line(connection)
-
-  def _leave(self, connection: connections.ActorConnection) -> None:
-    """Writes open experience, and then answers."""
-    connection.is_leaving = True
-    if connection.adder is not None:
-      self._waiter.submit(connection, connection.adder.close, closes=True)
+  def _resume(self, conversation: _Conversation) -> None:
+    """Continues a conversation until it waits again, or has ended."""
+    wanted = next(conversation.steps, None)
+    if wanted is None:
+      self._end(conversation)
+    elif isinstance(wanted, _Job):
+      self._watch(conversation, 0)
+      wanted.waiter.submit(conversation, wanted)
     else:
-      self._say_goodbye(connection)
+      self._watch(conversation, wanted)
 
-  def _say_goodbye(self, connection: connections.ActorConnection) -> None:
-    with contextlib.suppress(OSError):
-      connection.stream.send(frames.header(frames.GOODBYE, 0))
-    self._end(connection)
-
-  def _end(self, connection: connections.ActorConnection) -> None:
-    """Frees a connection's environments; unwritten experience is lost."""
-    if connection.is_closed:
+  def _watch(self, conversation: _Conversation, events: int) -> None:
+    """Selects events of a conversation's socket; 0 for none."""
+    before, conversation.events = conversation.events, events
+    if events == before:
       return
-    connection.is_closed = True
-    self._connections.discard(connection)
+    if before:
+      self._selector.unregister(conversation.stream)
+    if events:
+      resume = functools.partial(self._resume, conversation)
+      self._selector.register(conversation.stream, events, resume)
+
+  def _end(self, conversation: _Conversation) -> None:
+    """Frees a conversation's environments; unwritten experience is lost."""
+    if conversation.is_closed:
+      return
+    conversation.is_closed = True
+    conversation.steps.close()
+    self._watch(conversation, 0)
+    conversation.stream.close()
+    self._handshakes.discard(conversation)
+    self._conversations.discard(conversation)
+    if (connection := conversation.connection) is None:
+      return
+    role = connection.role
     for i in connection.ids.tolist():
-      if connection.role.owners.get(i) is connection:
-        del connection.role.owners[i]
+      if role.owners.get(i) is connection:
+        del role.owners[i]
     with contextlib.suppress(ValueError):
-      connection.role.pending.remove(connection)
-    if connection.adder is not None and not connection.is_leaving:
-      self._waiter.submit(connection, connection.adder.close, closes=True)
-    self._forget(connection.stream)
-
-  def _forget(self, stream: socket.socket) -> None:
-    self._handshakes.pop(stream, None)
-    with contextlib.suppress(KeyError, ValueError):
-      self._selector.unregister(stream)
-    stream.close()
-
-  def _send_rest(self, connection: connections.ActorConnection) -> bool:
-    """Sends the rest of an answer; returns whether the actor is there."""
-    try:
-      connection.send_rest()
-    except ConnectionError:
-      self._end(connection)
-      return False
-    if not connection.has_unsent:
-      self._watch(connection, self._selector.modify)
-    return True
-
-  def _watch(
-    self, connection: connections.ActorConnection, change: Callable
-  ) -> None:
-    """Registers or modifies the events to select for a connection."""
-    events = selectors.EVENT_READ
-    if connection.has_unsent:
-      events |= selectors.EVENT_WRITE
-    change(connection.stream, events, lambda: self._receive(connection))
+      role.pending.remove(conversation)
+    if (adder := connection.take_adder()) is not None:
+      job = _Job(self._waiter, adder.close, closes=True)
+      self._waiter.submit(conversation, job)
 
   # Batches.
 
@@ -374,7 +356,7 @@ class InferenceServer:
   def _is_batch_due(self, role: connections.Role) -> bool:
     if not role.pending:
       return False
-    rows = sum(connection.batch_size for connection in role.pending)
+    rows = sum(one.connection.batch_size for one in role.pending)
     waited = time.perf_counter() - role.pending[0].arrived_at
     return rows >= role.target or waited >= self._window_seconds
 
@@ -382,76 +364,65 @@ class InferenceServer:
     """Runs a batch of waiting connections, and answers them."""
     if role.variables is not None and not role.refreshes_at_start:
       role.variables.update()
-    largest = role.store.buckets[-1]
-    batch = [role.pending.popleft()]
-    rows = batch[0].batch_size
-    while role.pending and rows + role.pending[0].batch_size <= largest:
+    batch, rows = [], 0
+    while role.pending:
+      rows += role.pending[0].connection.batch_size
+      if batch and rows > role.store.buckets[-1]:
+        break
       batch.append(role.pending.popleft())
-      rows += batch[-1].batch_size
-    self._serve(role, batch)
+    self._act_for(role, batch)
 
-  def _serve(
-    self, role: connections.Role, batch: list[connections.ActorConnection]
+  def _act_for(
+    self, role: connections.Role, batch: list[_Conversation]
   ) -> None:
     """Acts for connections and answers them; if that fails, each alone."""
+    acting = [conversation.connection for conversation in batch]
     started_at = time.perf_counter()
     try:
-      bucket = connections.act_for(role.store, batch)
+      bucket = connections.act_for(role.store, acting)
     except Exception as error:
       if len(batch) > 1:
-        for connection in batch:
-          self._serve(role, [connection])
+        for conversation in batch:
+          self._act_for(role, [conversation])
       else:
         handshakes.refuse(batch[0].stream, error)
         self._end(batch[0])
       return
     acted_at = time.perf_counter()
-    for connection in batch:
-      self._answer(connection)
+    waits = [started_at - conversation.arrived_at for conversation in batch]
+    for conversation in batch:
+      conversation.connection.is_pending = False
+      self._resume(conversation)
     self.statistics.note_batch(
-      rows=sum(connection.batch_size for connection in batch),
+      rows=sum(connection.batch_size for connection in acting),
       bucket=bucket,
-      waits=[started_at - connection.arrived_at for connection in batch],
+      waits=waits,
       run=acted_at - started_at,
     )
 
-  def _answer(self, connection: connections.ActorConnection) -> None:
-    try:
-      connection.send_answer()
-    except ConnectionError:
-      self._end(connection)
-      return
-    connection.keep_action()
-    if self._write_step(connection) and connection.has_unsent:
-      self._watch(connection, self._selector.modify)
-
   # Other threads.
 
-  def _notify(self) -> None:
-    """Wakes the loop; called in the waiter's thread."""
+  def _notify(self, conversation: _Conversation) -> None:
+    """Wakes the loop; called in a waiter's thread."""
+    self._released.append(conversation)
     with contextlib.suppress(BlockingIOError, OSError):
       self._waker.send(b'.')
 
   def _wake(self) -> None:
+    """Resumes the conversations whose job has ended."""
     with contextlib.suppress(BlockingIOError):
       self._wake_up.recv(1 << 16)
-    for connection in list(self._connections):
-      if connection.is_leaving and not connection.is_held:
-        self._say_goodbye(connection)
+    while self._released:
+      conversation = self._released.popleft()
+      if not conversation.is_closed:
+        self._resume(conversation)
 
   def close(self) -> None:
     """Closes all connections and threads."""
-    for connection in list(self._connections):
-      self._forget(connection.stream)
-      connection.is_closed = True
-    for stream in list(self._handshakes):
-      self._forget(stream)
+    for conversation in [*self._handshakes, *self._conversations]:
+      self._end(conversation)
     self._waiter.close()
     self._refresher.close()
-    for connection in self._connections:
-      if connection.adder is not None and not connection.is_leaving:
-        with contextlib.suppress(Exception):
-          connection.adder.close()
     self._selector.close()
     self._listener.close()
     self._wake_up.close()

@@ -5,12 +5,10 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.loggers.csv_file import CsvFile
-  from repertory.components.loggers.dispatch import Dispatch
   from repertory.components.loggers.filters import Aggregate
-  from repertory.components.loggers.jsonl_file import JsonlFile
   from repertory.components.loggers.live_display import Dashboard
-  from repertory.components.loggers.logger import Logger
+  from repertory.components.loggers.logger import Dispatch, Logger, Terminal
+  from repertory.components.loggers.row_files import CsvFile, JsonlFile
   from repertory.components.loggers.status import (
     InferenceStatus,
     LearnerStatus,
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     TableStatus,
   )
   from repertory.components.loggers.tensorboard import TensorBoard
-  from repertory.components.loggers.terminal import Terminal
   from repertory.components.loggers.torn_lines import GarbledError
 
 __all__ = (

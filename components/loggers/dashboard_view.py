@@ -1,4 +1,4 @@
-"""Layout of the dashboard.
+"""Layout of the dashboard, and of its lines where there is no terminal.
 
 Colors are the terminal's own, to suit light and dark ones.
 """
@@ -6,6 +6,7 @@ Colors are the terminal's own, to suit light and dark ones.
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal
 
 from rich import columns, panel, progress_bar, table, text
 from rich import console as rich_console
@@ -33,14 +34,19 @@ def draw(status: status_lib.Status) -> panel.Panel:
   distance = ''
   if status.learners_distance is not None:
     distance = f' ({figures.number(status.learners_distance)} from their mean)'
+  # Two groups of metrics, side by side if there is room.
+  groups = [
+    _make_group('acting', _list_acting(status), 'right'),
+    _make_group('learning', _list_learning(status), 'right'),
+  ]
   sections = [
     _draw_progress(status),
-    _draw_figures(status),
-    _draw_rows('replay', _list_tables(status)),
-    _draw_rows('inference (wait + run + transport)', _list_inference(status)),
-    _draw_rows(f'learners{distance}', _list_learners(status)),
-    _draw_rows('', _list_nodes(status)),
-    _draw_rows('hosts', _list_hosts(status)),
+    columns.Columns(filter(None, groups), expand=True, equal=True),
+    _make_group('replay', _list_tables(status)),
+    _make_group('inference (wait + run + transport)', _list_inference(status)),
+    _make_group(f'learners{distance}', _list_learners(status)),
+    _make_group('', _list_nodes(status)),
+    _make_group('hosts', _list_hosts(status)),
     text.Text(status.message, style=WATCH) if status.message else None,
   ]
   grid = table.Table.grid(expand=True)
@@ -58,108 +64,96 @@ def draw(status: status_lib.Status) -> panel.Panel:
   )
 
 
-def list_starts(status: status_lib.Status) -> list[str]:
-  """Returns starting nodes, with their activities and durations."""
+def describe(status: status_lib.Status, is_last: bool) -> str:
+  """Summarizes a status in one line."""
+  of_all = '' if status.max_steps is None else f' of {status.max_steps:,}'
+  parts = [f'{status.steps:,}{of_all} steps']
+  if status.mean_return is not None:
+    parts.append(f'return {status.mean_return:.4g}')
+  if status.evaluation_return is not None:
+    parts.append(f'evaluation {status.evaluation_return:.4g}')
+  if is_last:
+    parts.append(f'after {figures.duration(status.elapsed_seconds)}')
+  elif status.steps_per_second:
+    parts.append(f'{figures.number(status.steps_per_second)} steps/s')
+  if status.seconds_left is not None and not is_last:
+    parts.append(f'{figures.duration(status.seconds_left)} left')
+  if status.num_restarts:
+    plural = 's' if status.num_restarts > 1 else ''
+    parts.append(f'{status.num_restarts} restart{plural}')
   notes = _describe_starts(status)
-  return _describe_members(list(notes), notes)
+  if notes and not is_last:
+    starts = '; '.join(_describe_members(list(notes), notes))
+    parts.append(f'starting: {starts}')
+  return ', '.join(parts)
 
 
-def _draw_progress(status: status_lib.Status) -> rich_console.RenderableType:
+def _draw_progress(status: status_lib.Status) -> table.Table:
   """Draws the progress and the time."""
   clock = figures.duration(status.elapsed_seconds)
   left = status.seconds_left
   if left is not None and math.isfinite(left):
     clock += f', {figures.duration(left)} left'
   steps = text.Text.assemble((figures.number(status.steps), VALUE))
-  if status.max_steps is not None:
+  grid = table.Table.grid(expand=True, padding=(0, 1))
+  grid.add_column(ratio=1)
+  grid.add_column(justify='right')
+  if status.max_steps:
     steps.append(f' of {figures.number(status.max_steps)}')
-  steps.append(' steps')
-  counts = table.Table.grid(expand=True)
-  counts.add_column()
-  counts.add_column(justify='right')
-  counts.add_row(steps, clock)
-  if not status.max_steps:
-    return counts
-  bar = table.Table.grid(expand=True, padding=(0, 1))
-  bar.add_column(ratio=1)
-  bar.add_column(justify='right')
-  # Rounded down, so that 100 % means the end.
-  percent = min(100, 100 * status.steps // status.max_steps)
-  bar.add_row(
-    progress_bar.ProgressBar(
+    bar = progress_bar.ProgressBar(
       total=status.max_steps,
       completed=status.steps,
       style='bright_black',
       complete_style=ACCENT,
       finished_style=GOOD,
-    ),
-    text.Text(f'{percent} %', style=VALUE),
-  )
-  return rich_console.Group(bar, counts)
+    )
+    # Rounded down, so that 100 % means the end.
+    percent = min(100, 100 * status.steps // status.max_steps)
+    grid.add_row(bar, text.Text(f'{percent} %', style=VALUE))
+  grid.add_row(steps.append(' steps'), clock)
+  return grid
 
 
-def _draw_figures(status: status_lib.Status) -> columns.Columns:
-  """Draws two groups of metrics, side by side if there is room."""
-  groups = [
-    _make_group('acting', _list_acting(status)),
-    _make_group('learning', _list_learning(status)),
-  ]
-  return columns.Columns(groups, expand=True, equal=True)
-
-
-def _list_acting(status: status_lib.Status) -> list[tuple[str, str, str]]:
-  rows = []
+def _list_acting(status: status_lib.Status) -> Iterable[tuple]:
   if status.mean_return is not None:
     note = f'mean of {status.num_returns}'
-    rows.append(('return', figures.number(status.mean_return), note))
+    yield _metric('return', figures.number(status.mean_return), note)
   for label, value, steps in (
     ('evaluation', status.evaluation_return, status.evaluation_steps),
     ('best', status.best_return, status.best_steps),
   ):
     if value is not None:
       note = f'at {figures.number(steps)} steps' if steps is not None else ''
-      rows.append((label, figures.number(value), note))
-  rows.append(('episodes', figures.number(status.episodes), ''))
-  rows.append(('steps/s', figures.number(status.steps_per_second), ''))
+      yield _metric(label, figures.number(value), note)
+  yield _metric('episodes', figures.number(status.episodes))
+  yield _metric('steps/s', figures.number(status.steps_per_second))
   if status.num_restarts:
-    rows.append(('restarts', figures.number(status.num_restarts), ''))
-  return rows
+    yield _metric('restarts', figures.number(status.num_restarts))
 
 
-def _list_learning(status: status_lib.Status) -> list[tuple[str, str, str]]:
-  rate = figures.number(status.learner_steps_per_second)
-  rows = [
-    ('updates', figures.number(status.learner_steps), ''),
-    ('updates/s', rate, ''),
-  ]
+def _list_learning(status: status_lib.Status) -> Iterable[tuple]:
+  yield _metric('updates', figures.number(status.learner_steps))
+  yield _metric('updates/s', figures.number(status.learner_steps_per_second))
   ratio, target = status.samples_per_insert, status.target_samples_per_insert
   if ratio is not None:
     note = '' if target is None else f'target {figures.number(target)}'
-    rows.append(('samples/insert', figures.number(ratio), note))
+    yield _metric('samples/insert', figures.number(ratio), note)
   if status.targets_per_second is not None:
-    rows.append(('targets/s', figures.number(status.targets_per_second), ''))
+    yield _metric('targets/s', figures.number(status.targets_per_second))
   if status.target_age_steps is not None:
     age = figures.number(status.target_age_steps)
-    rows.append(("targets' age", age, 'updates'))
+    yield _metric("targets' age", age, 'updates')
   age, seconds = status.variables_age_steps, status.variables_age_seconds
   notes = [] if seconds is None else [figures.duration(seconds)]
   if age is not None:
     note = ', '.join(['updates', *notes])
-    rows.append(("variables' age", figures.number(age), note))
+    yield _metric("variables' age", figures.number(age), note)
   elif notes:
-    rows.append(("variables' age", notes[0], ''))
-  return rows
+    yield _metric("variables' age", notes[0])
 
 
-def _make_group(title: str, rows: Iterable[tuple]) -> table.Table:
-  grid = table.Table.grid(padding=(0, 2, 0, 0))
-  grid.add_column(style=LABEL, no_wrap=True)
-  grid.add_column(style=VALUE, justify='right', no_wrap=True)
-  grid.add_column(style=NOTE, no_wrap=True)
-  grid.add_row(_make_heading(title))
-  for row in rows:
-    grid.add_row(*row)
-  return grid
+def _metric(name: str, value: str, note: str = '') -> tuple:
+  return name, text.Text(value, VALUE), text.Text(note, NOTE)
 
 
 def _list_tables(status: status_lib.Status) -> Iterable[tuple]:
@@ -199,24 +193,6 @@ def _list_learners(status: status_lib.Status) -> Iterable[tuple]:
     )
 
 
-def _draw_rows(
-  heading: str, rows: Iterable[tuple]
-) -> rich_console.RenderableType | None:
-  """Draws rows of a name and further cells; None if there are none."""
-  grid = table.Table.grid(padding=(0, 2, 0, 0))
-  grid.add_column(no_wrap=True, max_width=24)
-  for name, *cells in rows:
-    name = text.Text(name, style=LABEL) if isinstance(name, str) else name
-    grid.add_row(name, *cells)
-  if not grid.row_count:
-    return None
-  return rich_console.Group(_make_heading(heading), grid) if heading else grid
-
-
-def _make_heading(name: str) -> text.Text:
-  return text.Text(name, style=f'bold not dim {ACCENT}')
-
-
 def _list_nodes(status: status_lib.Status) -> Iterable[tuple]:
   """Yields a line per state and activity, equal nodes counted: `actor ×4`."""
   urgency, notes = list(_STATE_STYLES), _describe_starts(status)
@@ -232,6 +208,26 @@ def _list_nodes(status: status_lib.Status) -> Iterable[tuple]:
 def _list_hosts(status: status_lib.Status) -> Iterable[tuple]:
   for host, names in sorted(_group(status.hosts).items()):
     yield host, _count_equal(names)
+
+
+def _make_group(
+  heading: str,
+  rows: Iterable[tuple],
+  justify: Literal['left', 'right'] = 'left',
+) -> rich_console.RenderableType | None:
+  """Draws rows of a name and further cells; None if there are none."""
+  grid = table.Table.grid(padding=(0, 2, 0, 0))
+  grid.add_column(no_wrap=True, max_width=24)
+  grid.add_column(no_wrap=justify == 'right', justify=justify)
+  for name, *cells in rows:
+    name = text.Text(name, style=LABEL) if isinstance(name, str) else name
+    grid.add_row(name, *cells)
+  if not grid.row_count:
+    return None
+  if not heading:
+    return grid
+  title = text.Text(heading, style=f'bold not dim {ACCENT}')
+  return rich_console.Group(title, grid)
 
 
 def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:

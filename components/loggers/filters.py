@@ -1,6 +1,5 @@
 """Aggregation of logged rows over time."""
 
-import dataclasses
 import math
 import threading
 import time
@@ -13,37 +12,6 @@ from acme.utils.loggers import base
 from repertory.components.loggers import scalars
 
 _COUNT = 'count'
-_LATEST, _AVERAGED, _OTHER = 'latest', 'averaged', 'other'
-
-
-@dataclasses.dataclass
-class _Figures:
-  """Aggregates of one key; all but `nonfinite` are over finite values."""
-
-  count: int = 0
-  total: float = 0
-  minimum: float = math.inf
-  maximum: float = -math.inf
-  nonfinite: int = 0
-
-  def add(self, value: float) -> None:
-    if not math.isfinite(value):
-      self.nonfinite += 1
-      return
-    self.count += 1
-    self.total += value
-    self.minimum = min(self.minimum, value)
-    self.maximum = max(self.maximum, value)
-
-  def add_all(self, values: np.ndarray) -> None:
-    finite = values[np.isfinite(values)]
-    self.nonfinite += len(values) - len(finite)
-    if not len(finite):
-      return
-    self.count += len(finite)
-    self.total += float(finite.sum(dtype=np.float64))
-    self.minimum = min(self.minimum, float(finite.min()))
-    self.maximum = max(self.maximum, float(finite.max()))
 
 
 class Aggregate(base.Logger):
@@ -99,7 +67,9 @@ class Aggregate(base.Logger):
     self._clock = clock
     self._lock = threading.Lock()
     self._closed = False
-    self._kinds = dict.fromkeys(latest, _LATEST)
+    # Whether numbers are averaged, by key.
+    self._is_averaged = dict.fromkeys(latest, False)
+    self._latest = frozenset(latest)
     self._start()
 
   def write(self, data: base.LoggingData) -> None:
@@ -111,16 +81,7 @@ class Aggregate(base.Logger):
         merged row (`loss_min` of `loss`, `count`).
     """
     row = {key: scalars.to_plain(value) for key, value in data.items()}
-    row = {key: value for key, value in row.items() if value is not None}
-    with self._lock:
-      self._check(row)
-      self._count += 1
-      for key, value in row.items():
-        if self._kinds[key] == _AVERAGED:
-          self._entries.setdefault(key, _Figures()).add(value)
-        else:
-          self._entries[key] = value
-      self._write_if_due()
+    self._add({k: [value] for k, value in row.items() if value is not None}, 1)
 
   def write_rows(self, columns: Mapping[str, np.ndarray]) -> None:
     """Adds rows faster than separate writes.
@@ -134,18 +95,8 @@ class Aggregate(base.Logger):
       ValueError: As in `write`; then none of the rows is counted.
     """
     num_rows = len(next(iter(columns.values()), ()))
-    if not num_rows:
-      return
-    last = {key: column[-1].item() for key, column in columns.items()}
-    with self._lock:
-      self._check(last)
-      self._count += num_rows
-      for key, column in columns.items():
-        if self._kinds[key] == _AVERAGED:
-          self._entries.setdefault(key, _Figures()).add_all(column)
-        else:
-          self._entries[key] = last[key]
-      self._write_if_due()
+    if num_rows:
+      self._add({k: column.tolist() for k, column in columns.items()}, num_rows)
 
   def flush(self) -> None:
     """Writes the merged row so far and starts a new period."""
@@ -166,12 +117,29 @@ class Aggregate(base.Logger):
   def _start(self) -> None:
     self._started = self._clock()
     self._count = 0
-    # Aggregates or the last value, by key.
-    self._entries: dict[str, Any] = {}
+    # All numbers, or the last value, by key.
+    self._values: dict[str, list[Any]] = {}
 
-  def _write_if_due(self) -> None:
-    if self._clock() - self._started >= self._period_seconds:
-      self._write_merged()
+  def _add(self, columns: Mapping[str, list[Any]], num_rows: int) -> None:
+    with self._lock:
+      if self._closed:
+        raise ValueError('write() after close()')
+      for key, values in columns.items():
+        is_number = scalars.is_number(values[-1])
+        expected = self._is_averaged.setdefault(key, is_number)
+        if key not in self._latest and expected != is_number:
+          raise ValueError(
+            f'data: expected {"a" if expected else "no"} number under {key!r}, '
+            f'as before, found {values[-1]!r}'
+          )
+      self._count += num_rows
+      for key, values in columns.items():
+        if self._is_averaged[key]:
+          self._values.setdefault(key, []).extend(values)
+        else:
+          self._values[key] = values[-1:]
+      if self._clock() - self._started >= self._period_seconds:
+        self._write_merged()
 
   def _write_merged(self) -> None:
     try:
@@ -181,35 +149,24 @@ class Aggregate(base.Logger):
     if row:
       self._to.write(row)
 
-  def _check(self, row: Mapping[str, Any]) -> None:
-    if self._closed:
-      raise ValueError('write() after close()')
-    for key, value in row.items():
-      kind = _AVERAGED if scalars.is_number(value) else _OTHER
-      expected = self._kinds.setdefault(key, kind)
-      if expected not in (_LATEST, kind):
-        raise ValueError(
-          f'data: expected {"a" if expected == _AVERAGED else "no"} number '
-          f'under {key!r}, as before, found {value!r}'
-        )
-
   def _merge(self) -> dict[str, Any]:
     if not self._count:
       return {}
     entries: list[tuple[str, Any]] = []
-    for key, entry in self._entries.items():
-      if self._kinds[key] in (_LATEST, _OTHER):
-        entries.append((key, entry))
+    for key, values in self._values.items():
+      if not self._is_averaged[key]:
+        entries.append((key, values[-1]))
         continue
-      mean = entry.total / entry.count if entry.count else math.nan
-      entries.append((key, mean))
-      if entry.count:
-        entries.append((f'{key}_min', entry.minimum))
-        entries.append((f'{key}_max', entry.maximum))
-      if entry.count != self._count:
-        entries.append((f'{key}_count', entry.count))
-      if entry.nonfinite:
-        entries.append((f'{key}_nonfinite', entry.nonfinite))
+      numbers = np.array(values, np.float64)
+      finite = numbers[np.isfinite(numbers)]
+      entries.append((key, finite.mean().item() if len(finite) else math.nan))
+      if len(finite):
+        entries.append((f'{key}_min', finite.min().item()))
+        entries.append((f'{key}_max', finite.max().item()))
+      if len(finite) != self._count:
+        entries.append((f'{key}_count', len(finite)))
+      if len(finite) < len(values):
+        entries.append((f'{key}_nonfinite', len(values) - len(finite)))
     entries.append((_COUNT, self._count))
     row = dict(entries)
     if len(row) < len(entries):

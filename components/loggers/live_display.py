@@ -1,6 +1,5 @@
 """Live terminal dashboard of a run, drawn in a thread of its own."""
 
-import atexit
 import contextlib
 import dataclasses
 import errno
@@ -19,7 +18,7 @@ import rich.console
 import rich.live
 from rich import ansi, text
 
-from repertory.components.loggers import dashboard_view, figures
+from repertory.components.loggers import dashboard_view
 from repertory.components.loggers.status import Status
 
 # Period of drawings on a terminal: as often as numbers can be read.
@@ -48,10 +47,9 @@ class Dashboard:
   pipe that is not read, blocks nothing else: once it is unblocked, the newest
   status is drawn. Until then prints are buffered, up to a limit.
 
-  Leaving the `with` block by an exception, or the interpreter's exit, closes
-  the display. If the reader of standard output ends, as in `| head`, or the
-  terminal is closed, the display ends and the run continues; the same holds if
-  drawing fails, which is logged.
+  If the reader of standard output ends, as in `| head`, or the terminal is
+  closed, the display ends and the run continues; the same holds if drawing
+  fails, which is logged.
   """
 
   def __init__(
@@ -73,8 +71,7 @@ class Dashboard:
       console = _Console(file=file, force_interactive=is_live and None)
     self._console = console
     self._decoder = ansi.AnsiDecoder()
-    # Of the previous line.
-    self._title = self._message = ''
+    self._shown = Status('')  # In the previous line.
     # Status, and the time at which it was set.
     self._newest = Status(''), 0.0
     # Prints; None ends a wait for them. Unlike other queues, this one allows
@@ -96,11 +93,9 @@ class Dashboard:
     """Sets a new status, which is drawn when it is due."""
     if self._is_closing:
       raise ValueError('update() after close()')
-    is_first = self._thread.ident is None
     self._newest = status, time.monotonic()
-    if is_first:
+    if self._thread.ident is None:
       self._thread.start()
-      atexit.register(self.close)
       for name in ('stdout', 'stderr') if self._console.is_interactive else ():
         proxy = self._proxies[name] = _Proxy(getattr(sys, name), self)
         setattr(sys, name, proxy)
@@ -125,7 +120,6 @@ class Dashboard:
         setattr(sys, name, proxy.stream)
     self._is_closing = True
     self._prints.put(None)
-    atexit.unregister(self.close)
     if self.is_drawing:
       self._thread.join(_CLOSE_SECONDS)
     elif self._writer is not None and self._thread.ident is None:
@@ -180,13 +174,13 @@ class Dashboard:
 
   def _write_line(self, is_last: bool) -> None:
     """Summarizes the status, with title and message if they have changed."""
-    status = self._current()
-    line = _describe(status, is_last)
-    if status.message not in ('', self._message):
+    status, shown = self._current(), self._shown
+    line = dashboard_view.describe(status, is_last)
+    if status.message not in ('', shown.message):
       line += f'; {" ".join(status.message.split())}'
-    if status.title != self._title:
+    if status.title != shown.title:
       line = f'{status.title}: {line}'
-    self._title, self._message = status.title, status.message
+    self._shown = status
     self._console.print(text.Text(line), soft_wrap=True)
 
   def _current(self) -> Status:
@@ -306,25 +300,3 @@ class _Proxy:
       self.write('\n' if self._display.is_drawing else '')
     if not self._display.is_drawing:
       self.stream.flush()
-
-
-def _describe(status: Status, is_last: bool) -> str:
-  of_all = '' if status.max_steps is None else f' of {status.max_steps:,}'
-  parts = [f'{status.steps:,}{of_all} steps']
-  if status.mean_return is not None:
-    parts.append(f'return {status.mean_return:.4g}')
-  if status.evaluation_return is not None:
-    parts.append(f'evaluation {status.evaluation_return:.4g}')
-  if is_last:
-    parts.append(f'after {figures.duration(status.elapsed_seconds)}')
-  elif status.steps_per_second:
-    parts.append(f'{figures.number(status.steps_per_second)} steps/s')
-  if status.seconds_left is not None and not is_last:
-    parts.append(f'{figures.duration(status.seconds_left)} left')
-  if status.num_restarts:
-    plural = 's' if status.num_restarts > 1 else ''
-    parts.append(f'{status.num_restarts} restart{plural}')
-  starts = dashboard_view.list_starts(status)
-  if starts and not is_last:
-    parts.append(f'starting: {"; ".join(starts)}')
-  return ', '.join(parts)

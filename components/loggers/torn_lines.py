@@ -1,40 +1,24 @@
-"""Repair of line files whose writer was killed in the middle of a line."""
+"""Reads files of lines whose writer was killed in the middle of a line."""
 
-import logging
-import os
+import csv
 from collections.abc import Iterator
 from typing import BinaryIO
-
-_log = logging.getLogger(__name__)
 
 
 class GarbledError(ValueError):
   """A file has contents that its writer cannot have written."""
 
 
-def read_whole(path: str) -> Iterator[str]:
-  """Yields the lines of a file, see `whole_lines`; none if it is missing.
-
-  Raises:
-    GarbledError: If it is not text.
-  """
-  if not os.path.exists(path):
-    return
-  with open(path, 'rb') as file:
-    yield from whole_lines(file)
-
-
 def whole_lines(file: BinaryIO) -> Iterator[str]:
   """Yields the lines of an open file, except a torn one at its end.
 
-  A first line is yielded even without a line break: the file may not consist of
-  lines at all.
-
   Raises:
-    GarbledError: If it is not text.
+    GarbledError: If it is not text. A torn first line is checked, too, as the
+      file may not consist of lines at all.
   """
   for number, line in enumerate(file):
-    if number and not line.endswith(b'\n'):
+    is_torn = not line.endswith(b'\n')
+    if number and is_torn:
       return
     try:
       text = line.decode()
@@ -42,20 +26,29 @@ def whole_lines(file: BinaryIO) -> Iterator[str]:
       raise GarbledError(f'line {number + 1} is not text: {error}') from error
     if '\0' in text:
       raise GarbledError(f'line {number + 1} is not text: it has a zero byte')
-    yield text
+    if not is_torn:
+      yield text
 
 
-def repair(path: str) -> None:
-  """Drops a torn last line of a file, if any, with a warning.
+def read_csv(file: BinaryIO) -> tuple[list[str], list[list[str]]]:
+  """Returns the columns of a CSV file and its rows, which may be shorter.
 
-  Otherwise the next row would be appended to it and both be lost.
+  Raises:
+    GarbledError: If it is not CSV, repeats a column, or has longer rows.
   """
-  if not os.path.exists(path):
-    return
-  with open(path, 'r+b') as file:
-    text = file.read()
-    end = text.rfind(b'\n') + 1
-    if end < len(text):
-      file.truncate(end)
-      num_bytes = len(text) - end
-      _log.warning('Dropped a torn last line, %d bytes: %s', num_bytes, path)
+  try:
+    rows = list(csv.reader(whole_lines(file), strict=True))
+  except csv.Error as error:
+    raise GarbledError(str(error)) from error
+  columns = rows.pop(0) if rows else []
+  if len(set(columns)) != len(columns):
+    raise GarbledError(
+      f'expected a header without repeated columns, found {columns}'
+    )
+  longest = max(map(len, rows), default=0)
+  if longest > len(columns):
+    raise GarbledError(
+      f'expected rows of at most {len(columns)} columns, as in the header, '
+      f'found {longest}'
+    )
+  return columns, rows

@@ -34,14 +34,12 @@ def scan(
     return carry, tree.map_structure(lambda *leaves: tf.stack(leaves), *steps)
   signature = compilation.specs_of(carry)
   _, specs = compilation.trace(step, (tf.TensorSpec([], tf.int32), signature))
-  arrays = [make_array(spec, length) for spec in tree.flatten(specs)]
+  arrays = make_arrays(specs, length)
 
   def body(i, leaves, arrays):
     following, kept = step(i, tree.unflatten_as(carry, leaves))
     tree.assert_same_structure(carry, following)
-    kept = tree.flatten(kept)
-    arrays = [array.write(i, leaf) for array, leaf in zip(arrays, kept)]
-    return i + 1, tree.flatten(following), arrays
+    return i + 1, tree.flatten(following), write(arrays, i, kept)
 
   _, leaves, arrays = tf.while_loop(
     lambda i, *_: i < length,
@@ -50,15 +48,30 @@ def scan(
     maximum_iterations=length,
     parallel_iterations=1,
   )
-  kept = [array.stack() for array in arrays]
-  return tree.unflatten_as(carry, leaves), tree.unflatten_as(specs, kept)
+  return tree.unflatten_as(carry, leaves), stack(arrays, specs)
 
 
-def make_array(spec: tf.TensorSpec, size: int) -> tf.TensorArray:
-  """Creates a TensorArray for tensors of one spec."""
-  return tf.TensorArray(
-    spec.dtype, size, element_shape=spec.shape, clear_after_read=False
-  )
+def make_arrays(specs: types.Nest, size: int) -> list[tf.TensorArray]:
+  """Creates a TensorArray for each leaf of a nest of specs."""
+  return [
+    tf.TensorArray(
+      spec.dtype, size, element_shape=spec.shape, clear_after_read=False
+    )
+    for spec in tree.flatten(specs)
+  ]
+
+
+def write(
+  arrays: list[tf.TensorArray], place: tf.Tensor, nest: types.Nest
+) -> list[tf.TensorArray]:
+  """Writes the leaves of a nest at one place of their arrays."""
+  leaves = tree.flatten(nest)
+  return [array.write(place, leaf) for array, leaf in zip(arrays, leaves)]
+
+
+def stack(arrays: list[tf.TensorArray], like: types.Nest) -> types.Nest:
+  """Returns the stacked arrays in the structure of a nest."""
+  return tree.unflatten_as(like, [array.stack() for array in arrays])
 
 
 def zero_unless(condition: tf.Tensor, nest: types.Nest) -> types.Nest:

@@ -7,7 +7,6 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras, gymnasium_sources
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches import vector_batch
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import rendering
@@ -71,7 +70,7 @@ class AtariSource(vector_batch.VectorSource):
     least 0, used for its first game only.
     """
     self._seeds: np.ndarray | None = np.array(
-      [seeds_lib.fold(seed) for seed in seeds]
+      [argument_checks.fold_seed(seed) for seed in seeds]
     )
     roms = _roms()
     argument_checks.check_known('game', game, sorted(roms))
@@ -113,7 +112,8 @@ class AtariSource(vector_batch.VectorSource):
   def reset(self) -> np.ndarray:
     seeds, self._seeds = self._seeds, None
     screens, info = self._env.reset(seed=seeds)
-    self._reset_replicas(info, range(self.batch_size))
+    for replica, frame in zip(self._replicas, info['episode_frame_number']):
+      replica.reset(int(frame))
     return gymnasium_sources.move_channels_last(screens)
 
   def step(
@@ -121,13 +121,18 @@ class AtariSource(vector_batch.VectorSource):
   ) -> vector_batch.StepResult:
     """Steps each game; restarts it, or its next life, where it has ended."""
     screens, rewards, terminated, truncated, info = self._env.step(actions)
-    self._step_replicas(actions, rewards, truncated, info)
+    frames, lives = info['episode_frame_number'], info['lives']
+    for slot, replica in enumerate(self._replicas):
+      results = float(rewards[slot]), int(frames[slot]), int(lives[slot])
+      replica.follow(int(actions[slot]), results, bool(truncated[slot]))
     if self._life_loss and ended is not None:
       # The game may end during the no-op that begins the next life.
       over = ended & (terminated | truncated)
       if over.any():
         started, info = self._env.reset(options={'reset_mask': over})
-        self._reset_replicas(info, np.flatnonzero(over).tolist())
+        for slot in np.flatnonzero(over) if self._replicas else ():
+          frame = info['episode_frame_number'][slot]
+          self._replicas[slot].reset(int(frame))
         screens = np.where(over[:, None, None, None], started, screens)
     screens = gymnasium_sources.move_channels_last(screens)
     return gymnasium_sources.to_step_result(
@@ -146,34 +151,6 @@ class AtariSource(vector_batch.VectorSource):
     """Stops the threads; the environment must not be referenced elsewhere."""
     self._env.close()
     del self._env
-
-  def _reset_replicas(
-    self, info: Mapping[str, np.ndarray], slots: Sequence[int]
-  ) -> None:
-    frames = info['episode_frame_number']
-    for slot in slots if self._replicas else ():
-      self._replicas[slot].reset(int(frames[slot]))
-
-  def _step_replicas(
-    self,
-    actions: np.ndarray,
-    rewards: np.ndarray,
-    truncated: np.ndarray,
-    info: Mapping[str, np.ndarray],
-  ) -> None:
-    frames, lives = info['episode_frame_number'], info['lives']
-    for slot, replica in enumerate(self._replicas):
-      if replica.is_over:
-        replica.reset(int(frames[slot]))
-        continue
-      found = replica.step(int(actions[slot]))
-      expected = (float(rewards[slot]), int(frames[slot]), int(lives[slot]))
-      if found != expected:
-        raise RuntimeError(
-          'the replica of a game must match the game, but reward, frame '
-          f'and lives are {expected} in the game and {found} in the replica'
-        )
-      replica.is_over |= bool(truncated[slot])
 
 
 def _roms() -> dict[str, str]:
@@ -202,21 +179,36 @@ class _Replica:
     )
     self._frame_skip = settings['frame_skip']
     self.frames: list[np.ndarray] = []
-    self.is_over = True
+    self._is_over = True
 
   def reset(self, num_noops: int) -> None:
     self._ale.reset_game()
     for _ in range(num_noops):
       self._ale.act(self._actions[0])
     self.frames = [self._ale.getScreenRGB()]
-    self.is_over = False
+    self._is_over = False
 
-  def step(self, action: int) -> tuple[float, int, int]:
-    """Repeats an action; returns the reward, the frame number and the lives."""
+  def follow(
+    self, action: int, expected: tuple[float, int, int], truncated: bool
+  ) -> None:
+    """Repeats an action, or restarts after the last one.
+
+    Raises:
+      RuntimeError: If reward, frame number and lives differ from the game's.
+    """
+    if self._is_over:
+      self.reset(expected[1])
+      return
     reward = 0.0
     self.frames = []
-    while len(self.frames) < self._frame_skip and not self.is_over:
+    while len(self.frames) < self._frame_skip and not self._is_over:
       reward += self._ale.act(self._actions[action])
       self.frames.append(self._ale.getScreenRGB())
-      self.is_over = self._ale.game_over()
-    return reward, self._ale.getEpisodeFrameNumber(), self._ale.lives()
+      self._is_over = self._ale.game_over()
+    found = reward, self._ale.getEpisodeFrameNumber(), self._ale.lives()
+    if found != expected:
+      raise RuntimeError(
+        'the replica of a game must match the game, but reward, frame '
+        f'and lives are {expected} in the game and {found} in the replica'
+      )
+    self._is_over |= truncated

@@ -8,22 +8,12 @@ import dm_env
 import numpy as np
 
 from repertory.environments.adapters import extras
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.rendering import drawing, rendering
 from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import (
   environment_wrapper,
   single_precision,
 )
-
-
-def ids() -> list[str]:
-  """Returns the ids of all settings, such as 'catch/0'.
-
-  Raises:
-    ImportError: If bsuite is not installed.
-  """
-  return list(extras.import_extra('bsuite.sweep', 'bsuite').SWEEP)
 
 
 def make(
@@ -35,7 +25,7 @@ def make(
   does not distinguish the two.
 
   Args:
-    bsuite_id: See `ids`; those of mnist download their images.
+    bsuite_id: Such as 'catch/0'; those of mnist download their images.
     seed: At least 0. It replaces the seed of the bsuite id, except for the seed
       of the action mapping, which is part of the experiment.
     render_mode: None, or 'rgb_array' to enable rendering, which needs a board
@@ -45,11 +35,10 @@ def make(
     ImportError: If bsuite is not installed.
     ValueError: If the id is unknown, or its images cannot be downloaded.
   """
-  argument_checks.check_known('id', bsuite_id, ids())
-  seed = seeds_lib.fold(seed)
-  settings: dict[str, Any] = dict(
-    extras.import_extra('bsuite.sweep', 'bsuite').SETTINGS[bsuite_id]
-  )
+  sweep = extras.import_extra('bsuite.sweep', 'bsuite')
+  argument_checks.check_known('id', bsuite_id, list(sweep.SWEEP))
+  seed = argument_checks.fold_seed(seed)
+  settings: dict[str, Any] = dict(sweep.SETTINGS[bsuite_id])
   experiment = bsuite_id.partition('/')[0]
   bsuite = extras.import_extra('bsuite.bsuite', 'bsuite')
   load = bsuite.EXPERIMENT_NAME_TO_ENVIRONMENT[experiment]
@@ -75,13 +64,11 @@ def make(
 class _Board(environment_wrapper.EnvironmentWrapper):
   """Renders the observation, which must be a board, white on black."""
 
+  render_fps = 5
+
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     self._timestep = timestep
     return timestep
-
-  @property
-  def render_fps(self) -> float:
-    return 5.0
 
   def render(self) -> np.ndarray:
     board = np.asarray(self._timestep.observation)

@@ -9,7 +9,6 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras
-from repertory.environments.batches import seeds
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import headless
 from repertory.environments.values import argument_checks
@@ -31,16 +30,6 @@ _FLAT = 'observations'
 _HEIGHT, _WIDTH = 480, 640
 
 
-def tasks() -> list[str]:
-  """Returns the names of all tasks, such as 'cartpole/swingup'.
-
-  Raises:
-    ImportError: If dm_control is not installed.
-  """
-  suite = extras.import_extra('dm_control.suite', 'dm-control')
-  return sorted(f'{domain}/{task}' for domain, task in suite.ALL_TASKS)
-
-
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
@@ -50,7 +39,7 @@ def make(
   terminate as well, with discount 0.
 
   Args:
-    task: See `tasks`.
+    task: Such as 'cartpole/swingup'.
     settings: A value for each of `OPTIONS`, and `render_mode` to enable
       rendering.
     seed: At least 0.
@@ -65,12 +54,14 @@ def make(
     headless.prepare_mujoco()
     with headless.explaining():
       importlib.import_module('dm_control._render')
-  argument_checks.check_known('task', task, tasks())
   suite = extras.import_extra('dm_control.suite', 'dm-control')
+  argument_checks.check_known(
+    'task', task, sorted(map('/'.join, suite.ALL_TASKS))
+  )
   flat = not settings['nested']
   environment = suite.load(
     *task.split('/'),
-    task_kwargs={'random': seeds.fold(seed)},
+    task_kwargs={'random': argument_checks.fold_seed(seed)},
     environment_kwargs={'flat_observation': flat},
   )
   wrapper = _Vector if flat else _Task

@@ -7,7 +7,6 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras, gymnasium_sources
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.registry import name_options
 from repertory.environments.values import argument_checks
 
@@ -25,6 +24,8 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
   and terminated episodes the same discount of 0. Images `[C, H, W]` of uint8
   become `[H, W, C]`.
   """
+
+  render: Any = None
 
   def __init__(
     self,
@@ -45,10 +46,10 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
         environment_id,
         num_envs=len(seeds),
         num_threads=settings['threads'],
-        seed=seeds_lib.combine(seeds),
+        seed=argument_checks.combine_seeds(seeds),
       )
       spaces = pool.observation_space, pool.action_space
-    super().__init__(pool, len(seeds), *spaces)
+    super().__init__(pool, len(seeds), spaces)
 
   def close(self) -> None:
     """Stops the threads; the pool must not be referenced elsewhere."""

@@ -1,20 +1,16 @@
 """Gymnasium's vector environments as sources of batches."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import gymnasium_adapter, gymnasium_spaces
 from repertory.environments.batches import layout, vector_batch
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
-from repertory.environments.values import casting
-
-if TYPE_CHECKING:
-  import gymnasium
+from repertory.environments.values import argument_checks, casting
 
 # For smaller batches, a loop is faster than NumPy arrays.
 _MIN_VECTOR_SIZE = 8
@@ -22,7 +18,7 @@ _MIN_VECTOR_SIZE = 8
 
 def make_source(
   environment_id: str, seeds: Sequence[int], **settings: Any
-) -> 'GymnasiumVectorSource | None':
+) -> 'VectorEnvSource | None':
   """Makes Gymnasium's NumPy vector environment of an id, as of CartPole.
 
   It has a single seed, made of those of all slots, so the episodes of a slot
@@ -44,24 +40,34 @@ def make_source(
   if metadata.get('autoreset_mode') is not next_step or metadata.get('jax'):
     vector_env.close()
     return None
-  return GymnasiumVectorSource(vector_env, seeds_lib.combine(seeds))
+  return VectorEnvSource(
+    vector_env,
+    len(seeds),
+    (vector_env.single_observation_space, vector_env.single_action_space),
+    argument_checks.combine_seeds(seeds),
+  )
 
 
 class VectorEnvSource(vector_batch.VectorSource):
-  """Base class of sources on top of Gymnasium's vector environments.
+  """A vector environment of Gymnasium's interface.
 
   An ended slot is restarted by the next step, as in dm_env: then the last
   observation of an episode is that of its end.
   """
 
-  def __init__(self, env: Any, size: int, observation: Any, action: Any):
-    """Takes ownership of `size` slots, and reads the spaces of one slot."""
-    self._env = env
+  def __init__(
+    self, env: Any, size: int, spaces: Sequence[Any], seed: int | None = None
+  ):
+    """Takes ownership of `size` slots, and seeds their first reset.
+
+    `spaces` are the observation and action space of one slot.
+    """
+    self._env, self._seed = env, seed
     self._infos: Mapping[str, Any] = {}
-    observation = gymnasium_spaces.make_codec(
-      observation, 'observation_space', is_batch=True
+    observation, action = (
+      gymnasium_spaces.make_codec(space, f'{name}_space', is_batch=True)
+      for name, space in zip(('observation', 'action'), spaces)
     )
-    action = gymnasium_spaces.make_codec(action, 'action_space', is_batch=True)
     self._shift, self._encode = observation.decode, action.encode
     self._layout = layout.NestLayout(observation.spec, 'observation')
     leaves = [self._converted(leaf) for leaf in self._layout.specs]
@@ -75,7 +81,9 @@ class VectorEnvSource(vector_batch.VectorSource):
     return leaf, np.array
 
   def reset(self) -> Nest:
-    return self._decode(self._env.reset()[0])
+    settings = {} if self._seed is None else {'seed': self._seed}
+    self._seed = None
+    return self._decode(self._env.reset(**settings)[0])
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
@@ -103,25 +111,6 @@ class VectorEnvSource(vector_batch.VectorSource):
     if self._layout.is_leaf:
       return self._conversions[0](nest)
     return self._layout.map(self._conversions, nest)
-
-
-class GymnasiumVectorSource(VectorEnvSource):
-  """A `gymnasium.vector.VectorEnv` as a `vector_batch.VectorSource`."""
-
-  def __init__(self, vector_env: 'gymnasium.vector.VectorEnv', seed: int):
-    """Takes ownership; seeds the first reset. It must restart `NEXT_STEP`."""
-    super().__init__(
-      vector_env,
-      vector_env.num_envs,
-      vector_env.single_observation_space,
-      vector_env.single_action_space,
-    )
-    self._seed: int | None = seed
-
-  def reset(self) -> Nest:
-    """Starts all episodes; the first reset seeds the environments."""
-    seed, self._seed = self._seed, None
-    return self._decode(self._env.reset(seed=seed)[0])
 
   def render(self, slots: Sequence[int]) -> rendering.Frames:
     # It renders all slots.

@@ -7,7 +7,6 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras
-from repertory.environments.batches import seeds as seeds_lib
 from repertory.environments.batches import vector_batch
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import drawing, rendering
@@ -53,7 +52,7 @@ class MinAtarSource(vector_batch.VectorSource):
       made = minatar.Environment(
         game, settings['sticky_actions'], settings['ramping']
       )
-      made.seed(seeds_lib.fold(seed))
+      made.seed(argument_checks.fold_seed(seed))
       self._games.append(made)
     # Methods of the inner games, to save a call per step.
     self._states = [game.env.state for game in self._games]

@@ -23,17 +23,6 @@ OPTIONS = (
 _NUM_CODES = (11, 6, 4)
 
 
-def ids() -> list[str]:
-  """Returns the ids of all environments, such as 'MiniGrid-Empty-5x5-v0'.
-
-  Raises:
-    ImportError: If minigrid is not installed.
-  """
-  extras.import_extra('minigrid', 'minigrid')  # Registers its ids.
-  registry = extras.import_extra('gymnasium', 'minigrid').registry
-  return sorted(i for i in registry if i.startswith(('MiniGrid-', 'BabyAI-')))
-
-
 def make(
   world_id: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
@@ -43,13 +32,17 @@ def make(
   of object, color and state of each tile, and 'direction', the agent's heading.
 
   Args:
-    world_id: See `ids`.
+    world_id: Such as 'MiniGrid-Empty-5x5-v0'.
     settings: A value for each of `OPTIONS`, and `render_mode` to render the
       whole grid, with the agent's field of view highlighted.
     seed: At least 0.
   """
-  argument_checks.check_known('id', world_id, ids())
+  extras.import_extra('minigrid', 'minigrid')  # Registers its ids.
   gymnasium = extras.import_extra('gymnasium', 'minigrid')
+  ids = [
+    i for i in gymnasium.registry if i.startswith(('MiniGrid-', 'BabyAI-'))
+  ]
+  argument_checks.check_known('id', world_id, sorted(ids))
   env = gymnasium_adapter.make_env(
     world_id, render_mode=settings.get('render_mode')
   )

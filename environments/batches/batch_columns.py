@@ -55,80 +55,73 @@ def make_range_check(
   return check
 
 
-class ObservationColumn:
-  """One observation leaf, cast to the dtype of the batch."""
+def make_narrow(
+  path: str, size: int, spec: specs.Array
+) -> Callable[[Any], np.ndarray]:
+  """Returns the check and cast of an observation leaf `[B, ...]`.
 
-  def __init__(self, path: str, size: int, spec: specs.Array) -> None:
-    self._path = path
-    self._shape = (size, *spec.shape)
-    self._dtype = spec.dtype
-    self._is_float = spec.dtype == np.float32
-    self._check_range = make_range_check(path, spec)
+  The result has the spec's dtype, and is within its bounds.
+  """
+  shape, dtype = (size, *spec.shape), spec.dtype
+  is_single = dtype == np.float32
+  check_range = make_range_check(path, spec)
 
-  def narrow(self, leaf: Any) -> np.ndarray:
-    """Returns an array `[B, ...]` of the spec's dtype, within its bounds."""
-    array = self._cast(leaf)
-    if self._check_range is not None:
+  def cast(leaf: Any) -> np.ndarray:
+    if type(leaf) is np.ndarray and leaf.shape == shape:
+      if leaf.dtype == dtype:
+        return leaf
+      if is_single and leaf.dtype == np.float64 and casting.fits_single(leaf):
+        return leaf.astype(np.float32)
+    try:
+      return casting.cast(leaf, shape, dtype)
+    except ValueError as error:
+      raise EnvironmentContractError(f'{path}: {error}.') from error
+
+  def narrow(leaf: Any) -> np.ndarray:
+    array = cast(leaf)
+    if check_range is not None:
       try:
-        self._check_range(array)
+        check_range(array)
       except ValueError as error:
         raise EnvironmentContractError(
           f'{error}. Correct the observation spec or the observation.'
         ) from error
     return array
 
-  def _cast(self, leaf: Any) -> np.ndarray:
-    if type(leaf) is np.ndarray and leaf.shape == self._shape:
-      dtype = leaf.dtype
-      if dtype == self._dtype:
-        return leaf
-      is_wide = self._is_float and dtype == np.float64
-      if is_wide and casting.fits_single(leaf):
-        return leaf.astype(np.float32)
-    try:
-      return casting.cast(leaf, self._shape, self._dtype)
-    except ValueError as error:
-      raise EnvironmentContractError(f'{self._path}: {error}.') from error
+  return narrow
 
 
-class ActionColumn:
-  """One action leaf, cast to the dtype `wide` of the source."""
+def make_widen(
+  path: str, size: int, spec: specs.Array, wide: np.dtype
+) -> Callable[[Any, np.ndarray | None], np.ndarray]:
+  """Returns the check and cast of an action leaf to the source's dtype `wide`.
 
-  def __init__(
-    self, path: str, size: int, spec: specs.Array, wide: np.dtype
-  ) -> None:
-    self._path = path
-    self._shape = (size, *spec.shape)
-    self._dtype = spec.dtype
-    self._wide = wide
-    self._is_float = spec.dtype.kind == 'f'
-    self._check_range = make_range_check(path, spec)
-    # The action of an ended slot.
-    self._idle = np.zeros(spec.shape, wide)
-    if isinstance(spec, specs.BoundedArray):
-      idle = np.clip(self._idle, spec.minimum, spec.maximum)
-      self._idle = idle.astype(wide)
+  It takes actions `[B, ...]`, and the ended slots, `[B]` or None, which get the
+  valid action closest to 0. It raises a ValueError for actions that do not fit
+  the spec, and a NotFiniteError for floats that are not finite.
+  """
+  shape, dtype = (size, *spec.shape), spec.dtype
+  check_range = make_range_check(path, spec)
+  idle = np.zeros(spec.shape, wide)
+  if isinstance(spec, specs.BoundedArray):
+    idle = np.clip(idle, spec.minimum, spec.maximum).astype(wide)
 
-  def widen(self, leaf: Any, ended: np.ndarray | None) -> np.ndarray:
-    """Returns a copy of the source's dtype, with idle actions in ended slots.
-
-    Raises:
-      ValueError: If the actions `[B, ...]` do not fit the spec.
-      NotFiniteError: If a float is not finite.
-    """
+  def widen(leaf: Any, ended: np.ndarray | None) -> np.ndarray:
     array = np.asarray(leaf)
-    if array.dtype != self._dtype or array.shape != self._shape:
-      array = casting.cast(array, self._shape, self._dtype, self._path)
+    if array.dtype != dtype or array.shape != shape:
+      array = casting.cast(array, shape, dtype, path)
     # A copy, because an environment may change its action in place.
-    array = array.astype(self._wide)
+    array = array.astype(wide)
     if ended is not None:
-      array[ended] = self._idle
-    if self._check_range is not None:
-      self._check_range(array)
-    elif self._is_float and not (finite := np.isfinite(array)).all():
+      array[ended] = idle
+    if check_range is not None:
+      check_range(array)
+    elif dtype.kind == 'f' and not (finite := np.isfinite(array)).all():
       slot = int(np.argwhere(~finite)[0, 0])
       raise NotFiniteError(
         slot,
-        f'{self._path}: expected finite numbers, found {array[slot].tolist()}',
+        f'{path}: expected finite numbers, found {array[slot].tolist()}',
       )
     return array
+
+  return widen

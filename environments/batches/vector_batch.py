@@ -11,7 +11,10 @@ from dm_env import specs
 from repertory.environments.batches import batch_columns, layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
-from repertory.environments.wrappers import single_precision
+from repertory.environments.wrappers import (
+  environment_wrapper,
+  single_precision,
+)
 
 EnvironmentContractError = batch_columns.EnvironmentContractError
 
@@ -150,11 +153,11 @@ class VectorBatch:
     )
     self._actions = layout.NestLayout(self._action_spec, '`actions`')
     self._narrow_leaves = [
-      batch_columns.ObservationColumn(path, size, spec).narrow
+      batch_columns.make_narrow(path, size, spec)
       for path, spec in zip(self._observations.paths, self._observations.specs)
     ]
     self._widen_leaves = [
-      batch_columns.ActionColumn(path, size, spec, wide_spec.dtype).widen
+      batch_columns.make_widen(path, size, spec, wide_spec.dtype)
       for path, spec, wide_spec in zip(
         self._actions.paths, self._actions.specs, wide.specs
       )
@@ -329,54 +332,33 @@ class VectorBatch:
     )
 
 
-class SingleSlot(dm_env.Environment):
+class SingleSlot(environment_wrapper.EnvironmentWrapper):
   """Source of batch size 1, which it owns, as a plain environment."""
 
   def __init__(self, source: VectorSource):
-    self._batch = VectorBatch(source)
+    batch: Any = VectorBatch(source)
+    super().__init__(batch)
+    self._batch = batch
     self._observations = layout.NestLayout(
-      self._batch.observation_spec(), 'observation'
+      batch.observation_spec(), 'observation'
     )
-    self._actions = layout.NestLayout(self._batch.action_spec(), 'action')
-
-  def reset(self) -> dm_env.TimeStep:
-    return self._unbatch(self._batch.reset())
+    self._actions = layout.NestLayout(batch.action_spec(), 'action')
 
   def step(self, action: Nest) -> dm_env.TimeStep:
     leaves = self._actions.flatten(action)
     actions = [np.asarray(leaf)[np.newaxis] for leaf in leaves]
-    return self._unbatch(self._batch.step(self._actions.unflatten(actions)))
+    return super().step(self._actions.unflatten(actions))
 
   @property
   def info(self) -> Mapping[str, Any] | None:
     """Info of the last step: see `VectorBatch.info`."""
     return self._batch.info(0)
 
-  def observation_spec(self) -> Nest:
-    return self._batch.observation_spec()
-
-  def action_spec(self) -> Nest:
-    return self._batch.action_spec()
-
-  def reward_spec(self) -> specs.Array:
-    return self._batch.reward_spec()
-
-  def discount_spec(self) -> specs.Array:
-    return self._batch.discount_spec()
-
   def render(self) -> np.ndarray:
     """Renders the environment: see `rendering`."""
     return self._batch.render([0])[0]
 
-  @property
-  def render_fps(self) -> float:
-    """Frames per second of a video."""
-    return self._batch.render_fps
-
-  def close(self) -> None:
-    self._batch.close()
-
-  def _unbatch(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     leaves = self._observations.flatten(timestep.observation)
     observation = self._observations.unflatten([leaf[0] for leaf in leaves])
     step_type = dm_env.StepType(timestep.step_type[0])

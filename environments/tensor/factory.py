@@ -73,74 +73,63 @@ class TensorSource(vector_batch.VectorSource):
       environment.reward_spec(),
       environment.discount_spec(),
     )
-    self._environment = environment
+    self._environment, self._seeds = environment, seeds
     self._observations = layout.NestLayout(
       environment.observation_spec(), 'observation'
     )
     self._actions = layout.NestLayout(environment.action_spec(), '`actions`')
     with tf.device('CPU'):
       state = environment.initial_state(environment_lib.initial_counters(seeds))
-      self._trace(state)
+      # Actions of a step that restarts all rows, which ignores them.
+      self._ignored = [
+        tf.zeros([self.batch_size, *spec.shape], spec.dtype)
+        for spec in self._actions.specs
+      ]
     # Flat leaves, because calls are faster without nests.
     self._state: list[tf.Tensor] = tf.nest.flatten(state)
-
-  def __getstate__(self) -> dict[str, Any]:
-    """Leaves out traced functions, which cannot be pickled."""
-    state = dict(vars(self))
-    del state['_reset'], state['_step'], state['_pack']
-    state['_state'] = [leaf.numpy() for leaf in self._state]
-    return state
-
-  def __setstate__(self, state: dict[str, Any]) -> None:
-    vars(self).update(state)
-    with tf.device('CPU'):
-      self._state = [tf.constant(leaf) for leaf in self._state]
-      like = self._environment.initial_state(
-        tf.zeros([self.batch_size], tf.uint64)
-      )
-      self._trace(tf.nest.pack_sequence_as(like, self._state))
-
-  def _trace(self, state: environment_lib.State) -> None:
-    leaves = [
-      tf.TensorSpec(leaf.shape, leaf.dtype) for leaf in tf.nest.flatten(state)
-    ]
-    actions = [
-      tf.TensorSpec([self.batch_size, *spec.shape], spec.dtype)
-      for spec in self._actions.specs
-    ]
-    num_leaves = len(leaves)
     self._pack = functools.partial(tf.nest.pack_sequence_as, state)
+    self._step = self._trace_step()
 
-    def flatten(state, timestep):
-      observation = self._observations.flatten(timestep.observation)
-      return [*tf.nest.flatten(state), *timestep[:3], *observation]
-
-    def reset(*inputs):
-      return flatten(*self._environment.reset(self._pack(inputs)))
+  def _trace_step(self) -> Callable[..., list[tf.Tensor]]:
+    num_leaves = len(self._state)
 
     def step(*inputs):
       before = self._pack(inputs[:num_leaves])
       action = self._actions.unflatten(inputs[num_leaves:])
-      return flatten(*self._environment.step(before, action))
+      state, timestep = self._environment.step(before, action)
+      observation = self._observations.flatten(timestep.observation)
+      return [*tf.nest.flatten(state), *timestep[:3], *observation]
 
-    self._reset, self._step = (
-      tf.function(function, autograph=False).get_concrete_function(*inputs)
-      for function, inputs in ((reset, leaves), (step, [*leaves, *actions]))
-    )
+    with tf.device('CPU'):
+      return tf.function(step, autograph=False).get_concrete_function(
+        *(
+          tf.TensorSpec(leaf.shape, leaf.dtype)
+          for leaf in (*self._state, *self._ignored)
+        )
+      )
+
+  def __reduce__(self):
+    """Pickles the state, but no traced functions."""
+    state = [leaf.numpy() for leaf in self._state]
+    return TensorSource, (self._environment, self._seeds), state
+
+  def __setstate__(self, state: Sequence[np.ndarray]) -> None:
+    with tf.device('CPU'):
+      self._state = [tf.constant(leaf) for leaf in state]
 
   def reset(self) -> Nest:
+    # The last leaf of a `State` marks the rows to restart.
     with tf.device('CPU'):
-      outputs = self._reset(*self._state)
-    return self._read(outputs)[-1]
+      self._state[-1] = tf.ones([self.batch_size], tf.bool)
+    return self._advance(self._ignored)[-1]
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
     del ended  # The state marks them.
-    with tf.device('CPU'):
-      leaves = map(tf.constant, self._actions.flatten(actions))
-      outputs = self._step(*self._state, *leaves)
-    step_types, rewards, discounts, observation = self._read(outputs)
+    step_types, rewards, discounts, observation = self._advance(
+      self._actions.flatten(actions)
+    )
     finite = np.isfinite(rewards)
     if not finite.all():
       slot = int(np.argmin(finite))
@@ -150,6 +139,15 @@ class TensorSource(vector_batch.VectorSource):
     return vector_batch.StepResult(
       observation, rewards, discounts, step_types == _LAST
     )
+
+  def _advance(self, actions: Sequence[Any]) -> Sequence[Any]:
+    """Steps all rows; returns the timestep as new arrays."""
+    with tf.device('CPU'):
+      outputs = self._step(*self._state, *map(tf.convert_to_tensor, actions))
+    num_leaves = len(self._state)
+    self._state = outputs[:num_leaves]
+    arrays = [output.numpy() for output in outputs[num_leaves:]]
+    return *arrays[:3], self._observations.unflatten(arrays[3:])
 
   def render(self, slots: Sequence[int]) -> rendering.Frames:
     state = self._pack(self._state)
@@ -165,10 +163,3 @@ class TensorSource(vector_batch.VectorSource):
   def render_fps(self) -> float:
     """Frames per second of a row's video."""
     return rendering.rate(self._environment)
-
-  def _read(self, outputs):
-    """Stores the state and returns the timestep as new arrays."""
-    num_leaves = len(self._state)
-    self._state = outputs[:num_leaves]
-    arrays = [output.numpy() for output in outputs[num_leaves:]]
-    return *arrays[:3], self._observations.unflatten(arrays[3:])

@@ -4,7 +4,11 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from repertory.components.config import settings
+
+_MAX_SEED = 2**31 - 1
 
 
 class ArgumentError(ValueError):
@@ -47,6 +51,22 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
       name, f'expected an integer of at least {minimum}, got {value!r}.'
     )
   return number
+
+
+def combine_seeds(seeds: Sequence[int]) -> int:
+  """Returns a seed of 31 bits that depends on all given seeds.
+
+  A vector environment may derive the seeds of its slots by counting upwards
+  from its single seed; with consecutive seeds, most episodes would repeat.
+  """
+  checked = [check_integer('seed', seed, 0) for seed in seeds]
+  return int(np.random.SeedSequence(checked).generate_state(1)[0] >> 1)
+
+
+def fold_seed(seed: int) -> int:
+  """Returns a seed of 31 bits; smaller seeds are unchanged."""
+  checked = check_integer('seed', seed, 0)
+  return checked if checked <= _MAX_SEED else combine_seeds([checked])
 
 
 def check_known(argument: str, name: str, known: Sequence[str]) -> None:

@@ -1,24 +1,27 @@
-"""Base class of environment wrappers."""
+"""Base class of environment wrappers, and the time limit of episodes."""
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import dm_env
-import numpy as np
-from dm_env import specs
 
 from repertory.environments.batches.layout import Nest
-from repertory.environments.rendering import rendering
+from repertory.environments.values import argument_checks
 
 
 class EnvironmentWrapper(dm_env.Environment):
   """Forwards all calls to an environment; subclasses override some.
 
-  One that changes timesteps overrides `_convert`.
+  One that changes timesteps overrides `_convert`. Further attributes, such as
+  `info`, `render` and `render_fps`, are those of the wrapped environment.
   """
 
   def __init__(self, environment: dm_env.Environment):
     self._environment = environment
+
+  def __getattr__(self, name: str) -> Any:
+    if name.startswith('_'):  # While it is unpickled.
+      raise AttributeError(name)
+    return getattr(self._environment, name)
 
   @property
   def environment(self) -> dm_env.Environment:
@@ -47,35 +50,44 @@ class EnvironmentWrapper(dm_env.Environment):
   def discount_spec(self) -> Nest:
     return self._environment.discount_spec()
 
-  @property
-  def info(self) -> Mapping[str, Any] | None:
-    """Info of the wrapped environment's last step; None if it has none."""
-    return getattr(self._environment, 'info', None)
-
-  def render(self) -> np.ndarray:
-    """Renders the wrapped environment: see `rendering`."""
-    return rendering.render(self._environment)
-
-  @property
-  def render_fps(self) -> float:
-    """Frames per second of the wrapped environment's video."""
-    return rendering.rate(self._environment)
-
   def close(self) -> None:
     self._environment.close()
 
 
-def map_spec(
-  spec: specs.Array, function: Callable[[np.ndarray], np.ndarray]
-) -> specs.Array:
-  """Returns the spec of arrays of a spec after a change of their shape."""
-  if not isinstance(spec, specs.BoundedArray):
-    shape = function(np.zeros(spec.shape, spec.dtype)).shape
-    return specs.Array(shape, spec.dtype, spec.name)
-  minimum, maximum = (
-    function(np.broadcast_to(bound, spec.shape))
-    for bound in (spec.minimum, spec.maximum)
-  )
-  return specs.BoundedArray(
-    minimum.shape, spec.dtype, minimum, maximum, spec.name
-  )
+class StepLimit(EnvironmentWrapper):
+  """Truncates episodes after a number of steps: turns MID into LAST.
+
+  The discount is unchanged, usually 1: the episode was not terminated, so
+  learners bootstrap from its last observation.
+  """
+
+  def __init__(self, environment: dm_env.Environment, max_steps: int):
+    """Wraps the environment.
+
+    Args:
+      environment: The environment.
+      max_steps: Steps of an episode after its FIRST timestep, at least 1.
+
+    Raises:
+      ValueError: If `max_steps` is not an integer of at least 1.
+    """
+    super().__init__(environment)
+    self._max_steps = argument_checks.check_integer('max_steps', max_steps, 1)
+    self._num_steps = 0
+    self._ended = True
+
+  def reset(self) -> dm_env.TimeStep:
+    timestep = self._environment.reset()
+    self._num_steps = 0
+    self._ended = False
+    return timestep
+
+  def step(self, action: Nest) -> dm_env.TimeStep:
+    if self._ended:
+      return self.reset()
+    timestep = self._environment.step(action)
+    self._num_steps += 1
+    if timestep.mid() and self._num_steps >= self._max_steps:
+      timestep = timestep._replace(step_type=dm_env.StepType.LAST)
+    self._ended = timestep.last()
+    return timestep

@@ -46,8 +46,7 @@ class SinglePrecision(environment_wrapper.EnvironmentWrapper):
       wide = getattr(environment, f'{name}_spec')()
       is_action = name == 'action'
       spec = self._specs[name] = narrow(wide, name, inwards=is_action)
-      pair = (spec, wide) if is_action else (wide, spec)
-      self._casts[name] = _make_cast(name, *pair)
+      self._casts[name] = _make_cast(name, wide if is_action else spec)
 
   def step(self, action: Nest) -> dm_env.TimeStep:
     return super().step(self._casts['action'](action))
@@ -85,26 +84,20 @@ def narrow(nested_spec: Nest, name: str, inwards: bool = False) -> Nest:
   )
 
 
-def _make_cast(name: str, source: Nest, target: Nest) -> Callable[[Nest], Nest]:
+def _make_cast(name: str, target: Nest) -> Callable[[Nest], Nest]:
   """Returns the cast of a nest of arrays to the dtypes of the target."""
   targets = layout.NestLayout(target, name)
-  pairs = zip(layout.NestLayout(source, name).specs, targets.specs)
-  if all(one.dtype == other.dtype for one, other in pairs):
-    return lambda nest: nest
-  casts = list(map(_make_leaf_cast, targets.paths, targets.specs))
+
+  def make(path: str, spec: specs.Array) -> Callable[[Any], Any]:
+    def cast(value: Any) -> Any:
+      if getattr(value, 'dtype', None) == spec.dtype:
+        return value
+      return casting.cast(value, spec.shape, spec.dtype, path)[()]
+
+    return cast
+
+  casts = list(map(make, targets.paths, targets.specs))
   return lambda nest: targets.map(casts, nest)
-
-
-def _make_leaf_cast(name: str, target: specs.Array) -> Callable[[Any], Any]:
-  def cast(value: Any) -> Any:
-    if getattr(value, 'dtype', None) == target.dtype:
-      return value
-    try:
-      return casting.cast(value, target.shape, target.dtype)[()]
-    except ValueError as error:
-      raise ValueError(f'{name}: {error}.') from error
-
-  return cast
 
 
 def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:

@@ -1,11 +1,13 @@
-"""Commands, and their registry, which finds them by file name."""
+"""Commands, their registry by file name, and their arguments."""
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from absl import flags
 
+from repertory.agents.reward_models import reward_model_config
 from repertory.launch.experiments import registries
 
 DONE = 0
@@ -13,8 +15,21 @@ FAILED = 1
 BAD_INPUT = 2
 NOT_SAVED = 3
 
+# Prefixes of settings, and the prefix of their names.
+_PREFIXES = {
+  '--config.': '',
+  f'--{reward_model_config.PREFIX}': reward_model_config.PREFIX,
+}
+# The earlier name of --reward_model, which is still read.
+_WRAP = re.compile(r'--wrap(?=[.=]|$)')
+
+# Entry of a flag in absl's help, up to the next one.
+_ENTRY = re.compile(
+  r'^  --(?:\[no\])?(\w+):.*?(?=^  --|\Z)', re.MULTILINE | re.DOTALL
+)
+
 # Function of the flags, the settings of `--config.` and `--reward_model.` (see
-# `typed.read`), and the other arguments, that returns the exit code.
+# `read_arguments`), and the other arguments, that returns the exit code.
 Run: TypeAlias = Callable[
   [flags.FlagValues, Mapping[str, str], Sequence[str]], int
 ]
@@ -72,3 +87,66 @@ def expect_no_arguments(positional: Sequence[str]) -> None:
 def count_episodes(number: int) -> str:
   """Returns a number of episodes in words."""
   return '1 episode' if number == 1 else f'{number} episodes'
+
+
+def define_flags(flag_table: Iterable[tuple]) -> flags.FlagValues:
+  """Defines the flags of a table, with their defaults."""
+  values = flags.FlagValues()
+  for flag, define_flag, default, text in flag_table:
+    define_flag(flag, default, text, flag_values=values)
+  return values
+
+
+def describe_flags(
+  values: flags.FlagValues, groups: Mapping[str, Sequence[str]]
+) -> str:
+  """Returns the help of all flags, by heading of their first group."""
+  # Without absl's own flags.
+  text = values.get_help(include_special_flags=False)
+  text = re.sub(r'\n*^\S+:$', '', text, flags=re.MULTILINE)
+  if not groups:
+    return text
+  entries = {entry[1]: entry[0].rstrip() for entry in _ENTRY.finditer(text)}
+  lines = []
+  for heading, names in groups.items():
+    listed = [entries.pop(name) for name in names if name in entries]
+    lines += [f'\n{heading}:', *listed]
+  return '\n'.join(lines)
+
+
+def read_arguments(
+  program: str, arguments: Sequence[str], values: flags.FlagValues
+) -> tuple[dict[str, str], list[str]]:
+  """Parses arguments into flags, which are set in `values`, and settings.
+
+  Returns:
+    The settings of `--config.` by name and of `--reward_model.` by
+    `reward_model.` and name; and the positional arguments.
+
+  Raises:
+    ValueError: If a setting has no value.
+    flags.Error: If a flag is unknown, or its value has the wrong type.
+  """
+  settings, rest = _split_settings(arguments)
+  return settings, values([program, *rest])[1:]
+
+
+def _split_settings(
+  arguments: Sequence[str],
+) -> tuple[dict[str, str], list[str]]:
+  """Extracts `--config.<name>=<value>` and such; also with a space for `=`."""
+  settings, rest = {}, []
+  iterator = iter(arguments)
+  for argument in iterator:
+    argument = _WRAP.sub(f'--{reward_model_config.REWARD_MODEL}', argument)
+    prefix = next(filter(argument.startswith, _PREFIXES), None)
+    if prefix is None:
+      rest.append(argument)
+      continue
+    name, equals, value = argument.removeprefix(prefix).partition('=')
+    if not equals:
+      value = next(iterator, None)
+      if value is None or value.startswith('--'):
+        raise ValueError(f'{argument} must be given a value, got none.')
+    settings[_PREFIXES[prefix] + name] = value
+  return settings, rest

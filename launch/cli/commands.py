@@ -15,12 +15,12 @@ from absl import flags
 from repertory import __version__
 from repertory.components.config import settings as settings_lib
 from repertory.components.runtime import signals
-from repertory.launch.cli import command, typed
+from repertory.launch.cli import command
 from repertory.launch.cli import errors as flag_errors
 from repertory.launch.experiments import failures
-from repertory.launch.nodes import videos
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
+from repertory.launch.trained import videos
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -44,14 +44,16 @@ def run(arguments: Sequence[str]) -> int:
     chosen = command.REGISTRY.get(name)
   except settings_lib.SettingError as error:
     return _complain(str(error))
-  values = typed.define(chosen.flag_table)
+  values = command.define_flags(chosen.flag_table)
   if any(argument in ('-h', '--help', '--helpfull') for argument in rest):
     print(f'repertory {name} {chosen.usage}'.rstrip())
-    described = typed.describe(values, chosen.groups)
+    described = command.describe_flags(values, chosen.groups)
     print(f'\n{chosen.description}\n{described}'.rstrip())
     return command.DONE
   try:
-    settings, positional = typed.read(f'repertory {name}', rest, values)
+    settings, positional = command.read_arguments(
+      f'repertory {name}', rest, values
+    )
     if not chosen.takes_arguments:
       command.expect_no_arguments(positional)
     if settings and not chosen.takes_settings:

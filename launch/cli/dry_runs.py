@@ -13,9 +13,9 @@ from absl import flags
 from repertory import launch
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.runtime import signals
-from repertory.launch.cli import command, errors, factory, typed
+from repertory.launch.cli import command, errors, factory
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.sweeps import pool
+from repertory.launch.sweeps import sweep
 
 _SECONDS_EACH = 600.0  # Making an environment may take 300 s, a network less.
 
@@ -30,7 +30,7 @@ def read_settings(
   Names are those of flags, such as `config.<name>`. Raises ValueError if
   `train` would reject them, as far as that shows without TensorFlow.
   """
-  values = typed.define(flag_tables.TRAIN_FLAGS)
+  values = command.define_flags(flag_tables.TRAIN_FLAGS)
   try:
     settings = _parse(arguments, values)
     factory.make_layout(values)
@@ -57,8 +57,8 @@ def find_refused(
   """
   try:
     ended = subprocess.run(
-      pool.command('dry_runs'),
-      env=pool.environment(),
+      sweep.command('dry_runs'),
+      env=sweep.environment(),
       input=json.dumps(argument_lists).encode(),
       capture_output=True,
       timeout=_SECONDS_EACH * len(argument_lists),
@@ -90,7 +90,7 @@ def try_all(
 ) -> tuple[int, str] | None:
   """Implements `find_refused` in this process."""
   for index, arguments in enumerate(argument_lists):
-    values = typed.define(flag_tables.TRAIN_FLAGS)
+    values = command.define_flags(flag_tables.TRAIN_FLAGS)
     try:
       settings = _parse(arguments, values)
       topology, launcher = factory.make_layout(values)
@@ -104,6 +104,8 @@ def try_all(
 def _parse(
   arguments: Sequence[str], values: flags.FlagValues
 ) -> dict[str, str]:
-  settings, positional = typed.read('repertory train', arguments, values)
+  settings, positional = command.read_arguments(
+    'repertory train', arguments, values
+  )
   command.expect_no_arguments(positional)
   return settings

@@ -20,7 +20,7 @@ from repertory.launch.cli import command
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.cli.flags import flag
 from repertory.launch.platform import interrupts, terminal
-from repertory.launch.sweeps import grid, plans
+from repertory.launch.sweeps import manifest, plans
 from repertory.launch.sweeps import values as values_lib
 
 if TYPE_CHECKING:  # These import what takes its time.
@@ -192,46 +192,37 @@ def _read_given(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> values_lib.Given:
   """Parses the values of each setting; seed 0 without any."""
-  given: dict[str, values_lib.Values | values_lib.Range] = {
+  given: dict[str, Any] = {
     name: values_lib.read(name, str(values[name].value), kind)
     for name, kind in _KIND_OF_FLAG.items()
     if name not in _OWN and values[name].present
   }
   for name, text in settings.items():
-    full_name = name
-    if not name.startswith(reward_model_config.PREFIX):
-      full_name = f'config.{name}'
+    is_of_agent = not name.startswith(reward_model_config.PREFIX)
+    full_name = f'config.{name}' if is_of_agent else name
     kind = _kind_of_setting(values, name)
     given[full_name] = values_lib.read(full_name, text, kind)
-  if values.seeds:
-    given[grid.SEED] = tuple(map(str, range(values.seeds)))
-  several: dict[str, values_lib.Values] = {}
-  ranges: dict[str, values_lib.Range] = {}
   for name, one in given.items():
-    if isinstance(one, values_lib.Range):
-      ranges[name] = one
-    else:
-      several[name] = one
-  for name, one in ranges.items():
-    if not values.study or name == grid.SEED:
+    is_range = isinstance(one, values_lib.Range)
+    if is_range and (not values.study or name == manifest.SEED):
       raise SettingError(
         name,
         'must be values, as only settings of a --study have ranges, got '
         f'{one.text!r}.',
       )
-  for name in _HOW:
-    if name in ranges or len(several.get(name, ())) > 1:
+    if name in _HOW and (is_range or len(one) > 1):
       raise SettingError(
         name,
         'must have one value in a sweep, as it has no effect on learning.',
       )
-  seeds = several.pop(grid.SEED, ('0',))
-  parsed = [settings_lib.parse(grid.SEED, text, int) for text in seeds]
+  seeds = range(values.seeds or 1)
+  seeds = given.pop(manifest.SEED, seeds)
+  parsed = [settings_lib.parse(manifest.SEED, seed, int) for seed in seeds]
   if len(set(parsed)) < len(parsed):
     raise SettingError(
-      grid.SEED, f'must have each value once, got {",".join(seeds)}.'
+      manifest.SEED, f'must have each value once, got {",".join(seeds)}.'
     )
-  return values_lib.Given(tuple(map(str, parsed)), several, ranges)
+  return {**given, manifest.SEED: tuple(map(str, parsed))}
 
 
 def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
@@ -255,7 +246,7 @@ def _make_plan(
   read = functools.partial(cli.dry_runs.read_settings, left_out=(*_OWN, *_HOW))
   if not values.study:
     return plans.GridPlan(given, read)
-  if len(given.values.get('env', ())) > 1:
+  if len(given.get('env', ())) > 1:
     raise SettingError(
       'env',
       'must be one with --study, as returns of several are not comparable.',
@@ -284,7 +275,7 @@ def _make_plan(
   return plan
 
 
-def _options(values: flags.FlagValues, run: grid.SweepRun) -> list[str]:
+def _options(values: flags.FlagValues, run: manifest.SweepRun) -> list[str]:
   """Returns the arguments for a run's directory and storage."""
   options = [f'--directory={os.path.join(values.directory, run.path)}']
   if values.storage:
@@ -293,10 +284,10 @@ def _options(values: flags.FlagValues, run: grid.SweepRun) -> list[str]:
 
 
 def _try(
-  plan: plans.SweepPlan, options: Callable[[grid.SweepRun], list[str]]
+  plan: plans.SweepPlan, options: Callable[[manifest.SweepRun], list[str]]
 ) -> None:
   """Raises ValueError if `train` would reject a combination not yet begun."""
-  ways: dict[tuple[str, ...], list[grid.SweepRun]] = {}
+  ways: dict[tuple[str, ...], list[manifest.SweepRun]] = {}
   for run in plan.untried():
     devices = tuple(
       argument
@@ -310,7 +301,7 @@ def _try(
     )
     if refused is not None:
       index, problem = refused
-      own = grid.distinguish(runs[index], plan.untried())
+      own = manifest.distinguish(runs[index], plan.untried())
       raise ValueError(f'With {own}: {problem}' if own else problem)
 
 

@@ -13,9 +13,9 @@ from repertory.launch.cli import command
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.cli.flags import flag
 from repertory.launch.experiments import directories
-from repertory.launch.nodes import videos
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
+from repertory.launch.trained import videos
 
 
 class _FolderParser(flags.ArgumentParser):
@@ -66,9 +66,7 @@ def _evaluate(values, settings, positional) -> int:
     )
   folder = None
   if values.video is not False:
-    with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
-      prepare = launch.nodes.video_recording.prepare
-    folder = prepare(values.video, values.video_format, values.directory)
+    folder = videos.prepare(values.video, values.video_format, values.directory)
   trained = _read_trained(values, settings, 'evaluate')
   returns = [
     episode.episode_return

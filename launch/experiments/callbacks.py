@@ -349,51 +349,34 @@ class CallbackList:
     loggers: Sequence[RowLogger] = (),
     stop_when: Callable[[Any], bool | str] | None = None,
   ):
-    """Checks and keeps the callbacks; arguments are as in `launch.Experiment`.
-
-    Raises:
-      SettingError: If they have the wrong type or unknown methods.
-    """
-    _check_kind('callbacks', callbacks, Callback)
-    _check_kind('loggers', loggers, RowLogger)
-    for index, one in enumerate(callbacks):
-      _check_names(f'callbacks[{index}]', type(one))
-    if not (stop_when is None or callable(stop_when)):
-      raise settings_lib.SettingError(
-        'stop_when',
-        f'must be a function of the status, or None; got {stop_when!r}.',
-      )
-    self._parts: dict[str, Any] | None = {
-      'callbacks': tuple(callbacks),
-      'loggers': tuple(loggers),
-      'stop_when': stop_when,
-    }
+    """Keeps the callbacks; arguments are as in `launch.Experiment`."""
+    self._parts: Any = tuple(callbacks), tuple(loggers), stop_when
     self._packed = b''
 
   @property
   def callbacks(self) -> Sequence[Callback]:
-    return self._unpack()['callbacks']
+    return self._unpack()[0]
 
   @property
   def loggers(self) -> Sequence[RowLogger]:
-    return self._unpack()['loggers']
+    return self._unpack()[1]
 
   @property
   def stop_when(self) -> Callable[[Any], bool | str] | None:
-    return self._unpack()['stop_when']
+    return self._unpack()[2]
 
   def check_can_travel(self, launch_type: str) -> None:
     """Raises SettingError if one cannot be pickled, as a launcher must."""
-    named = [('stop_when', 'stop_when', self.stop_when)]
+    named: dict[str, Any] = {'stop_when': self.stop_when}
     for setting in ('callbacks', 'loggers'):
-      for index, one in enumerate(self._unpack()[setting]):
-        named.append((setting, f'{setting}[{index}]', one))
-    for setting, name, one in named:
+      for index, one in enumerate(getattr(self, setting)):
+        named[f'{setting}[{index}]'] = one
+    for name, one in named.items():
       try:
         cloudpickle.dumps(one)
       except Exception as error:
         raise settings_lib.SettingError(
-          setting,
+          name.partition('[')[0],
           f'must be picklable with launch type {launch_type!r}, which runs '
           f'callbacks in a separate process; got {name}, a '
           f'{type(one).__name__}, which raises {type(error).__name__}: '
@@ -404,11 +387,10 @@ class CallbackList:
     packed = self._packed or cloudpickle.dumps(self._parts)
     return {'_parts': None, '_packed': packed}
 
-  def _unpack(self) -> dict[str, Any]:
-    parts = self._parts
-    if parts is None:
-      parts = self._parts = cloudpickle.loads(self._packed)
-    return parts
+  def _unpack(self) -> Any:
+    if self._parts is None:
+      self._parts = cloudpickle.loads(self._packed)
+    return self._parts
 
 
 def _check_kind(setting: str, found: Any, kind: type) -> None:
@@ -430,19 +412,6 @@ def _check_kind(setting: str, found: Any, kind: type) -> None:
     )
 
 
-def _check_names(name: str, kind: type) -> None:
-  """Checks that a callback has no unknown callback methods."""
-  known = [one for one in vars(Callback) if one.startswith('on_')]
-  for method in dir(kind):
-    if method.startswith('on_') and method not in known:
-      raise settings_lib.SettingError(
-        'callbacks',
-        f'must have no unknown methods on_*; {name} of class '
-        f'{kind.__name__} has {method}.'
-        + settings_lib.did_you_mean(method, known),
-      )
-
-
 def check(experiment: Any) -> None:
   """Checks an experiment's callbacks and evaluation settings.
 
@@ -452,7 +421,24 @@ def check(experiment: Any) -> None:
   Raises:
     SettingError: If a field is invalid; names the field.
   """
-  CallbackList(experiment.callbacks, experiment.loggers, experiment.stop_when)
+  _check_kind('callbacks', experiment.callbacks, Callback)
+  _check_kind('loggers', experiment.loggers, RowLogger)
+  known = [one for one in vars(Callback) if one.startswith('on_')]
+  for index, one in enumerate(experiment.callbacks):
+    for method in dir(type(one)):
+      if method.startswith('on_') and method not in known:
+        raise settings_lib.SettingError(
+          'callbacks',
+          f'must have no unknown methods on_*; callbacks[{index}] of class '
+          f'{type(one).__name__} has {method}.'
+          + settings_lib.did_you_mean(method, known),
+        )
+  stop_when = experiment.stop_when
+  if not (stop_when is None or callable(stop_when)):
+    raise settings_lib.SettingError(
+      'stop_when',
+      f'must be a function of the status, or None; got {stop_when!r}.',
+    )
   factory = experiment.evaluation_environment_factory
   if not (factory is None or callable(factory)):
     raise settings_lib.SettingError(
@@ -466,10 +452,7 @@ def check(experiment: Any) -> None:
   for setting, is_given in (
     ('evaluation_environment_factory', factory is not None),
     ('evaluation_metrics', bool(experiment.evaluation_metrics)),
-    (
-      'stop_at_return',
-      isinstance(experiment.stop_when, StopAtReturn),
-    ),
+    ('stop_at_return', isinstance(stop_when, StopAtReturn)),
   ):
     if is_given:
       raise settings_lib.SettingError(

@@ -31,26 +31,21 @@ class ActingNode(node.Node):
     context: node.Context,
     loops: Sequence[environment_loop.EnvironmentLoop],
     environment_ids: Sequence[int],
-    step_budget: Any = None,
+    variable_client: Any = None,
   ):
     """Starts without granted steps.
 
     Args:
       environment_ids: Ids of all environments of the loops; their number is the
         minimum size of a grant.
-      step_budget: Budget asked before each step; None for the coordinator,
-        which grants many steps at a time.
+      variable_client: Client of the policy's variables; None if the policy is
+        elsewhere.
     """
     self.name = context.name
     self._loops = list(loops)
     self._environment_ids = list(environment_ids)
+    self._variable_client = variable_client
     self._coordinator = context.coordinator
-    self._step_budget = (
-      context.coordinator if step_budget is None else step_budget
-    )
-    # A step budget that counts rounds needs each iteration, also one in which
-    # all environments were reset and took no step.
-    self._asks_each_step = step_budget is not None
     self._stop = context.stop
     self._is_ending = False
     self._lock = threading.Lock()
@@ -102,14 +97,14 @@ class ActingNode(node.Node):
 
     Recordings are written before it returns or raises.
     """
-    step_budget, granted = self._step_budget, 0
+    coordinator, granted = self._coordinator, 0
     num_environments = len(self._environment_ids)
     try:
       while not (self._stop.is_set() or self._is_ending):
-        if self._asks_each_step or granted < num_environments:
+        if granted < num_environments:
           unused, granted = granted, 0
-          step_budget.return_steps(self.name, unused)
-          granted = step_budget.acquire_steps(self.name, num_environments)
+          coordinator.return_steps(self.name, unused)
+          granted = coordinator.acquire_steps(self.name, num_environments)
           if granted <= 0:
             break
         before = self.total_steps
@@ -120,7 +115,7 @@ class ActingNode(node.Node):
           granted -= self.total_steps - before
     finally:
       try:
-        step_budget.return_steps(self.name, granted)
+        coordinator.return_steps(self.name, granted)
       finally:
         self.write_recordings()
 
@@ -156,7 +151,11 @@ class ActingNode(node.Node):
       steps, episodes = self._steps, self._episodes
       total_steps = self.total_steps
       self._steps, self._episodes = 0, []
-    version, age_seconds = self._variables_in_use()
+    client = self._variable_client
+    version, age_seconds = -1, 0.0
+    # The learner's own variables have no age.
+    if client is not None and client.age_seconds is not None:
+      version, age_seconds = client.version, client.age_seconds
     reply = self._coordinator.report_actor(
       self.name,
       reports.ActorReport(
@@ -168,17 +167,5 @@ class ActingNode(node.Node):
         age_seconds=age_seconds,
       ),
     )
-    if reply.is_ending:
-      self._end_acting()
+    self._is_ending = self._is_ending or reply.is_ending
     return reply
-
-  def _end_acting(self) -> None:
-    """Stops acting, after the current round if there are rounds."""
-    if self._asks_each_step:
-      self._step_budget.end()
-    else:
-      self._is_ending = True
-
-  def _variables_in_use(self) -> tuple[int, float]:
-    """Returns version and age of the variables; −1 if reported elsewhere."""
-    return -1, 0.0

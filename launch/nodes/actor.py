@@ -26,7 +26,6 @@ class ActorNode(acting.ActingNode):
     variable_client: variables.VariableClient,
     transport: transports.Transport,
     max_pending_items: int | None = None,
-    step_budget: Any = None,
   ):
     """Makes environments, policy and adder.
 
@@ -36,9 +35,7 @@ class ActorNode(acting.ActingNode):
       transport: Transport of experience; its stop signal ends every wait.
       max_pending_items: Maximum number of items queued for replay while it
         acts; None for the agent's setting.
-      step_budget: Step budget; None for that of the coordinator.
     """
-    self._variable_client = variable_client
     self._adder = transport.make_adder(
       len(environment_ids),
       priority=lambda: variable_client.max_priority,
@@ -67,7 +64,7 @@ class ActorNode(acting.ActingNode):
       self._environment, self._actor
     )
     self._loop.read_info(session.experiment.info)
-    super().__init__(context, [self._loop], environment_ids, step_budget)
+    super().__init__(context, [self._loop], environment_ids, variable_client)
 
   @property
   def description(self):
@@ -138,12 +135,6 @@ class ActorNode(acting.ActingNode):
       stack.callback(self._variable_client.close)
       stack.callback(self._adder.close)
       stack.callback(self.write_recordings)
-
-  def _variables_in_use(self) -> tuple[int, float]:
-    age_seconds = self._variable_client.age_seconds
-    if age_seconds is None:  # They are the learner's own.
-      return super()._variables_in_use()
-    return self._variable_client.version, age_seconds
 
 
 class SingleActorSnapshots(transports.ActorSnapshots):

@@ -13,22 +13,28 @@ from typing import Any
 import numpy as np
 
 from repertory.components import gossip, replay, transports, variables
+from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals
 from repertory.launch.coordination import rates, reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
   actor,
-  checkpoint_transfer,
-  initialization_lock,
+  checkpoints,
+  joint_checkpoints,
   learner,
   node,
-  shares,
 )
 from repertory.launch.nodes import gossip as gossip_node_lib
 
+# File of a packed checkpoint, in the checkpoint directory.
+_ARCHIVE = '.archive'
+
 
 class GossipLearner(learner.LearnerNode):
-  """Learner that mixes parameters with its neighbors between updates."""
+  """Learner that mixes parameters with its neighbors between updates.
+
+  Its checkpoints are sent to the gossip node, and removed when it closes.
+  """
 
   participant: gossip.Participant | None = None
 
@@ -51,9 +57,10 @@ class GossipLearner(learner.LearnerNode):
       self._end.begin(self.version)
     if start.learned:
       self.learner.begin_with(pickle.loads(start.learned))
-    self.upload = checkpoint_transfer.CheckpointUpload(
-      session, self._checkpoints, gossip_node, context.caller
-    )
+    self._caller = tuple(context.caller)
+    self._gossip = gossip_node
+    self._is_closed = False
+    self._checkpoints.on_written = self._send
     if settings.num_learners > 1:
       self.participant = gossip.Participant(
         self.learner.get_learned(),
@@ -79,16 +86,35 @@ class GossipLearner(learner.LearnerNode):
     return self._end.statuses()
 
   def finish(self) -> None:
-    """Writes the last log row, and uploads the final checkpoint."""
+    """Writes the last log row, and sends the final checkpoint."""
     self._logger.flush()
-    self.upload.finish()
+    self.checkpoint()
 
   def close(self) -> None:
+    self._is_closed = True
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self.upload.close)  # Last; it removes checkpoints.
+      stack.callback(self._remove_checkpoints)
       stack.callback(super().close)
       if self.participant is not None:
         stack.callback(self.participant.close)
+
+  def _send(self, checkpoint: str) -> None:
+    """Sends a checkpoint to the gossip node; called in the writer thread."""
+    path = os.path.join(self._session.checkpoint_directory, _ARCHIVE)
+    joint_checkpoints.send(
+      checkpoint,
+      path,
+      # The gossip node reports itself if it could not write a chunk.
+      lambda *chunk: (
+        not self._is_closed and self._gossip.deposit(self._caller, *chunk)
+      ),
+    )
+
+  def _remove_checkpoints(self) -> None:
+    directory = self._session.experiment.directory
+    shutil.rmtree(self._session.checkpoint_directory, ignore_errors=True)
+    with contextlib.suppress(OSError):  # It has other files.
+      os.removedirs(directory)
 
 
 class ActorLearnerNode(actor.ActorNode):
@@ -105,7 +131,7 @@ class ActorLearnerNode(actor.ActorNode):
     """Makes actor and learner, and restores their state.
 
     Args:
-      own: Its own session, as of a new run, see `shares.make_sessions`.
+      own: Its own session, as of a new run.
       settings: The topology, `topologies.gossip.Gossip`.
     """
     self._caller = tuple(context.caller)
@@ -116,7 +142,7 @@ class ActorLearnerNode(actor.ActorNode):
     self._sent_at = 0.0
     self._messages = rates.Rates()
     with (
-      initialization_lock.held(context),
+      context.initializing(),
       contextlib.ExitStack() as unless_made,
     ):
       transport = own.make_in_process_transport(context.stop)
@@ -155,22 +181,22 @@ class ActorLearnerNode(actor.ActorNode):
   def step(self) -> int:
     num_steps = super().step()
     self.learner.catch_up(self.num_items, self.flush)
-    self.learner.upload.advance()
+    self.learner.checkpoint_if_due()
     return num_steps
 
   def run(self) -> None:
     with contextlib.suppress(signals.Stopped):
       super().run()
-    self._send_variables()
+    self._exchange(sends_variables=True)
     self.learner.finish()
 
   def report(self) -> reports.HeartbeatReply:
     reply = super().report()
-    distance = self._gossip.exchange(
-      self._caller, self.learner.version, self.learner.statuses()
-    )
-    if time.monotonic() - self._sent_at > gossip_node_lib.PERIOD_SECONDS:
-      self._send_variables()
+    now = time.monotonic()
+    sends_variables = now - self._sent_at > gossip_node_lib.PERIOD_SECONDS
+    distance = self._exchange(sends_variables)
+    if sends_variables:
+      self._sent_at = now
       self._write_row(distance)
     return reply
 
@@ -201,23 +227,35 @@ class ActorLearnerNode(actor.ActorNode):
     shutil.rmtree(own.experiment.directory, ignore_errors=True)
     start = self._gossip.begin(self._caller)
     if start.has_checkpoint:
-      path = os.path.join(own.experiment.directory, '.archive')
-      os.makedirs(os.path.dirname(path), exist_ok=True)
-      with open(path, 'wb') as file:
-        while chunk := self._gossip.read_checkpoint(self._caller, file.tell()):
-          file.write(chunk)
-      checkpoint_transfer.unpack(path, own.checkpoint_directory)
-      os.remove(path)
-      own = shares.resume(own)
+      counts = {**self._fetch_checkpoint(own), 'runs': own.counts['runs']}
+      own = dataclasses.replace(own, counts=counts, is_resumed=True)
     elif start.whole:
       counts = {**own.counts, **start.counts}
       own = dataclasses.replace(own, counts=counts)
     return own, start
 
-  def _send_variables(self) -> None:
-    self._sent_at = time.monotonic()
-    learned = pickle.dumps(self.learner.learner.get_learned())
-    self._gossip.update_variables(self._caller, learned)
+  def _fetch_checkpoint(self, own: session_lib.Session) -> Mapping[str, int]:
+    """Unpacks its checkpoint and tables; returns the saved counts."""
+    directory = own.checkpoint_directory
+    os.makedirs(directory)
+    path = os.path.join(directory, _ARCHIVE)
+    with open(path, 'wb') as file:
+      while chunk := self._gossip.read_checkpoint(self._caller, file.tell()):
+        file.write(chunk)
+    joint_checkpoints.unpack(path, directory)
+    os.remove(path)
+    checkpoint = checkpoints.load(directory, check_replay=True)
+    checkpointing.prepare_replay(checkpoint.replay_path, own.replay_directory)
+    return checkpoint.state['counts']
+
+  def _exchange(self, sends_variables: bool) -> float:
+    """Reports to the gossip node; returns the distance from the mean."""
+    learned = b''
+    if sends_variables:
+      learned = pickle.dumps(self.learner.learner.get_learned())
+    return self._gossip.exchange(
+      self._caller, self.learner.version, self.learner.statuses(), learned
+    )
 
   def _write_row(self, distance: float) -> None:
     """Writes a log row, which the display shows, too."""

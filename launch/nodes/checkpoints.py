@@ -39,6 +39,8 @@ class CheckpointWriter:
 
   Attributes:
     path: Folder of the latest checkpoint; None unless it is complete.
+    on_written: Called with the folder of each written checkpoint, in the writer
+      thread, before the next one may begin. It must not block for ever.
   """
 
   def __init__(
@@ -62,7 +64,9 @@ class CheckpointWriter:
     self._node = node
     self._checkpointer = session.make_checkpointer()
     self._writing: futures.Future | None = None
+    self._is_written = False
     self.path: str | None = None
+    self.on_written: Callable[[str], None] = lambda path: None
     self._begun_at = time.monotonic()
     self._begun_at_step = learner.steps
     self._is_closed = False
@@ -75,10 +79,10 @@ class CheckpointWriter:
     session = self._session
     if not session.is_resumed:
       if session.initial is not None:
-        self._learner.begin_with(_load(session.initial_directory).arrays)
+        self._learner.begin_with(load(session.initial_directory).arrays)
       return None
     # The session checked the checksums of replay before the server started.
-    checkpoint = _load(session.checkpoint_directory)
+    checkpoint = load(session.checkpoint_directory)
     if session.replay_of(checkpoint):
       self._snapshots.check_restored(checkpoint)
     self._learner.restore(checkpoint.arrays)
@@ -101,10 +105,19 @@ class CheckpointWriter:
 
   def begin(self) -> None:
     """Takes a snapshot, and begins to write it."""
-    self.path = None
+    self.path, self._is_written = None, False
     self._begun_at = time.monotonic()
     self._begun_at_step = self._learner.steps
-    self._snapshots.flush()
+    has_snapshot = (
+      self._experiment.checkpoint_replay or self._snapshots.has_learners
+    )
+    try:
+      if has_snapshot:
+        self._snapshots.remove_snapshots()
+      self._snapshots.flush()
+    except OSError as error:
+      self.fail(error)
+      return
     state = self._coordinator.save()
     state['counts'] = {
       **state['counts'],
@@ -115,25 +128,14 @@ class CheckpointWriter:
     state['sharding'] = self._session.sharding
     state['transport'] = self._session.transport  # Also without replay.
     arrays = self._learner.save()
-    has_replay = self._experiment.checkpoint_replay
-    if not (has_replay or self._snapshots.has_learners):
-      self._writing = start(lambda: self._save(arrays, state, None))
-      return
-    state.update(self._snapshots.describe())
-    try:
-      self._snapshots.remove_snapshots()
-    except OSError as error:
-      self.fail(error)
-      return
-    self._writing = start(lambda: self._write(arrays, state))
-    while not (self._writing.done() or self._snapshots.is_snapshot_taken()):
+    if has_snapshot:
+      state.update(self._snapshots.describe())
+    self._writing = _start(lambda: self._write(arrays, state, has_snapshot))
+    while has_snapshot and not (
+      self._writing.done() or self._snapshots.is_snapshot_taken()
+    ):
       self._check_time()
       time.sleep(_POLL_SECONDS)
-
-  def is_writing(self) -> bool:
-    """Returns whether a checkpoint is still being written."""
-    self._settle(wait=False)
-    return self._writing is not None
 
   def close(self) -> None:
     """Cancels the checkpoint being written, if any.
@@ -155,28 +157,29 @@ class CheckpointWriter:
     return period is not None and steps >= period
 
   def _write(
-    self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]
-  ) -> str:
-    """Writes a checkpoint with replay; runs in the writer thread."""
-    try:
-      replay_path = self._snapshots.write_snapshot()
-      return self._save(arrays, state, replay_path)
-    finally:
-      # The checkpoint has its own links. The next one removes what is left.
-      with contextlib.suppress(OSError):
-        self._snapshots.remove_snapshots()
-
-  def _save(
     self,
     arrays: Mapping[str, np.ndarray],
     state: Mapping[str, Any],
-    replay_path: str | None,
+    has_snapshot: bool,
   ) -> str:
-    if self._is_closed:
-      raise signals.Stopped
-    session = self._session
-    policy = policy_description.describe(state, session.spec, session.transport)
-    return self._checkpointer.save(arrays, state, replay_path, policy)
+    """Writes a checkpoint; runs in the writer thread."""
+    try:
+      replay_path = self._snapshots.write_snapshot() if has_snapshot else None
+      if self._is_closed:
+        raise signals.Stopped
+      session = self._session
+      policy = policy_description.describe(
+        state, session.spec, session.transport
+      )
+      path = self._checkpointer.save(arrays, state, replay_path, policy)
+      self._is_written = True
+      self.on_written(path)
+      return path
+    finally:
+      # The checkpoint has its own links. The next one removes what is left.
+      if has_snapshot:
+        with contextlib.suppress(OSError):
+          self._snapshots.remove_snapshots()
 
   def _settle(self, wait: bool) -> None:
     """Checks on the checkpoint being written; handles its result."""
@@ -209,6 +212,8 @@ class CheckpointWriter:
       logging.warning('Warning not written to nodes.jsonl: %s', unwritten)
 
   def _check_time(self) -> None:
+    if self._is_written:
+      return  # Calls of `on_written` have time-outs of their own.
     limit = self._experiment.timeout_seconds
     if time.monotonic() - self._begun_at > limit:
       raise TimeoutError(
@@ -217,9 +222,11 @@ class CheckpointWriter:
       )
 
 
-def _load(directory: str) -> checkpointing.Checkpoint:
-  """Reads the latest checkpoint without its replay; there must be one."""
-  checkpoint = checkpointing.Checkpointer(directory).load(check_replay=False)
+def load(
+  directory: str, check_replay: bool = False
+) -> checkpointing.Checkpoint:
+  """Reads the latest checkpoint, see `Checkpointer.load`; there must be one."""
+  checkpoint = checkpointing.Checkpointer(directory).load(check_replay)
   if checkpoint is None:
     raise checkpointing.CheckpointError(
       f'{directory} must have a checkpoint, got none.'
@@ -227,7 +234,7 @@ def _load(directory: str) -> checkpointing.Checkpoint:
   return checkpoint
 
 
-def start(write: Callable[[], Any]) -> futures.Future:
+def _start(write: Callable[[], str]) -> futures.Future[str]:
   """Runs a function in a daemon thread."""
   future = futures.Future()
 

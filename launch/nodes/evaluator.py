@@ -154,24 +154,24 @@ def make(
   """
   if not session.experiment.evaluation_episodes:
     return EvaluatorNode(context, session, None)
-  network, variable_client = follow()
-  context.report_start('making its environments, and compiling its policy')
-  environments = make_environments(session)
-  loop = make_loop(session, network, environments)
-
-  def close():
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(environments.close)
-      stack.callback(variable_client.close)
+  with contextlib.ExitStack() as stack:  # Close all, even if one fails.
+    network, variable_client = follow()
+    stack.callback(variable_client.close)
+    context.report_start('making its environments, and compiling its policy')
+    environments = make_environments(session)
+    stack.callback(environments.close)
+    loop = make_loop(session, network, environments)
+    close = stack.pop_all().close
 
   def save():
     return learners.save_exported(
       'policy', network.variables, variable_client.version
     )
 
-  setup = EvaluationSetup(
-    loop, close, save, lambda: variable_client.update(wait=True)
-  )
+  def refresh():
+    variable_client.update(wait=True)
+
+  setup = EvaluationSetup(loop, close, save, refresh)
   return EvaluatorNode(context, session, setup)
 
 

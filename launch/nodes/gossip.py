@@ -5,22 +5,22 @@ checkpoints. Learners mix their parameters without it.
 """
 
 import contextlib
+import math
 import pickle
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from repertory.components import replay
+from repertory.components import learners, replay, types
 from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
-  checkpoint_transfer,
   checkpoints,
-  gossip_deposits,
-  gossip_means,
+  joint_checkpoints,
   learning,
   node,
   variable_cache,
@@ -63,10 +63,10 @@ class GossipNode(node.Node):
     self._stop = context.stop
     self._fencing = callers.Fencing(context.token)
     self._names = list(names)
-    self._deposits = gossip_deposits.LearnerDeposits(
+    self._deposits = joint_checkpoints.LearnerDeposits(
       session.replay_directory, names
     )
-    self._means = gossip_means.LearnerMean(names, self._deposits.saved)
+    self._means = LearnerMean(names, self._deposits.saved)
     self._checkpoints = checkpoints.CheckpointWriter(
       session, self._deposits, self._coordinator, self._means, self.name
     )
@@ -115,7 +115,6 @@ class GossipNode(node.Node):
       'begin': self._begin,
       'read_checkpoint': self._read_checkpoint,
       'exchange': self._exchange,
-      'update_variables': self._receive_variables,
       'deposit': self._deposit,
     }
 
@@ -171,7 +170,7 @@ class GossipNode(node.Node):
     counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
     whole, learned = b'', {}
     if kept is not None:
-      counts = dict(checkpoint_transfer.read_state(kept)['counts'])
+      counts = dict(joint_checkpoints.read_state(kept)['counts'])
     elif self._resumed_from is not None:
       before = self._session.counts
       counts = {kind: before[kind] // len(self._names) for kind in _COUNTS}
@@ -187,24 +186,25 @@ class GossipNode(node.Node):
     kept = self._deposits.kept_of(self._admit(caller).name)
     if kept is None:
       raise ValueError(f'{caller[0]} must have a checkpoint, got none.')
-    return checkpoint_transfer.read_chunk(kept, offset)
+    return joint_checkpoints.read_chunk(kept, offset)
 
   def _exchange(
     self,
     caller: Sequence[Any],
     learner_steps: int,
     tables: Mapping[str, replay.TableInfo],
+    learned: bytes,
   ) -> float:
-    """Handles a heartbeat; returns the distance of its sender from the mean."""
+    """Handles a heartbeat; returns the distance of its sender from the mean.
+
+    `learned` are the sender's packed parameters, if it sends them now.
+    """
     name = self._admit(caller).name
+    if learned:
+      self._means.update(name, pickle.loads(learned))
     self._means.count(name, learner_steps)
     self._tables[name] = tables
     return self._distances.get(name, 0.0)
-
-  def _receive_variables(self, caller: Sequence[Any], packed: bytes) -> None:
-    """Stores the parameters of a learner."""
-    name = self._admit(caller).name
-    self._means.update(name, pickle.loads(packed))
 
   def _deposit(self, caller: Sequence[Any], *chunk: Any) -> bool:
     """Receives a chunk of a learner's checkpoint; returns False on failure."""
@@ -259,3 +259,123 @@ class GossipNode(node.Node):
 def _pack(arrays: Mapping[str, np.ndarray]) -> bytes:
   """Serializes arrays for an RPC; b'' without arrays."""
   return pickle.dumps(dict(arrays)) if arrays else b''
+
+
+def mean(states: Iterable[Mapping[str, np.ndarray]]) -> dict[str, np.ndarray]:
+  """Returns the mean of float arrays and the maximum of others, by name."""
+  all_states = list(states)
+  found = {}
+  for name, first in all_states[0].items() if all_states else ():
+    arrays = [state[name] for state in all_states]
+    is_float = np.issubdtype(first.dtype, np.floating)
+    center = np.mean(arrays, 0, np.float64) if is_float else np.max(arrays, 0)
+    found[name] = np.asarray(center, first.dtype)
+  return found
+
+
+class LearnerMean:
+  """Latest reported parameters of each learner, and their mean.
+
+  In checkpoints it stands for the learner: `save` returns the mean of the saved
+  states of all learners.
+
+  Attributes:
+    steps: Sum of the learner steps of all learners.
+    begun_with: Initial arrays of all learners, by name; empty if each was
+      initialized separately.
+    changes: Counter of the reports of learners.
+  """
+
+  def __init__(
+    self,
+    names: Sequence[str],
+    saved: Callable[[], Iterable[Mapping[str, np.ndarray]]],
+  ):
+    """Starts without reports; `saved` returns each learner's saved arrays."""
+    self.steps = 0
+    self.begun_with: dict[str, np.ndarray] = {}
+    self.changes = 0
+    self._saved = saved
+    self._steps_of: dict[str, int] = dict.fromkeys(names, 0)
+    self._learned: dict[str, dict[str, np.ndarray]] = {}
+    self._lock = threading.Lock()
+
+  def save(self) -> dict[str, np.ndarray]:
+    steps = np.asarray(self.steps, np.int64)
+    return {**mean(self._saved()), 'learner_steps': steps}
+
+  def restore(self, state: Mapping[str, np.ndarray]) -> None:
+    self.begun_with = dict(state)
+    self.steps = int(state['learner_steps'])
+
+  def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
+    self.begun_with = dict(state)
+
+  def begin(self, name: str, steps: int) -> None:
+    """Sets the learner step at which a learner begins or resumes."""
+    with self._lock:
+      self._steps_of[name] = steps
+
+  def count(self, name: str, steps: int) -> None:
+    """Updates the learner steps of a learner.
+
+    Steps that a restarted learner repeats count again. Reports that arrive out
+    of order do not.
+    """
+    with self._lock:  # Learners report concurrently.
+      self.steps += max(0, steps - self._steps_of[name])
+      self._steps_of[name] = max(steps, self._steps_of[name])
+
+  def update(self, name: str, learned: dict[str, np.ndarray]) -> None:
+    """Stores the parameters of a learner."""
+    with self._lock:
+      self._learned[name] = learned
+      self.changes += 1
+
+  @property
+  def has_reports(self) -> bool:
+    """Whether any learner has reported parameters."""
+    return bool(self._learned)
+
+  def learned(self) -> dict[str, np.ndarray]:
+    """Returns the mean parameters of all learners, or the initial ones."""
+    return self.learned_by_others('') or learners.select_learned(
+      self.begun_with
+    )
+
+  def learned_by_others(self, name: str) -> dict[str, np.ndarray]:
+    """Returns the mean parameters of all other learners; {} without any."""
+    with self._lock:
+      return mean(one for key, one in self._learned.items() if key != name)
+
+  def distances(self) -> dict[str, float]:
+    """Returns the Euclidean distance of each learner from the mean."""
+    with self._lock:
+      states = dict(self._learned)
+    center = mean(states.values())
+    return {
+      name: math.hypot(
+        *(
+          float(np.linalg.norm(array - center[key]))
+          for key, array in state.items()
+          if np.issubdtype(array.dtype, np.floating)
+        )
+      )
+      for name, state in states.items()
+    }
+
+  def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
+    """Returns one nest of arrays of the mean per name; KeyError if unknown."""
+    return [self._get(name) for name in names]
+
+  def _get(self, name: str) -> types.Nest:
+    if name == 'learner_steps':
+      return np.asarray(self.steps, np.int64)
+    if name == 'max_priority':
+      return np.asarray(1.0, np.float64)  # Its tables are elsewhere.
+    state = self.learned()
+    found = [a for key, a in state.items() if key.startswith(f'{name}/')]
+    if not found:
+      known = sorted({key.split('/')[0] for key in state})
+      raise KeyError(f"Unknown variables '{name}'; there are {known}.")
+    return found

@@ -1,7 +1,6 @@
 """Base class of learner nodes: network, learner, checkpoints, reports."""
 
 import contextlib
-import functools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -22,7 +21,6 @@ from repertory.launch.coordination import kinds, logs, reports, statuses
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
   checkpoints,
-  initialization_lock,
   node,
   variable_cache,
 )
@@ -50,8 +48,9 @@ class LearningNode(node.Node, core.VariableSource):
     self._report_start = context.report_start
     self._table = session.experience.learned.table
     self._tables = session.tables
+    self._publisher: variables.Publisher | None = None
     experiment = session.experiment
-    with initialization_lock.held(context):
+    with context.initializing():
       context.report_start('making its network')
       tf.random.set_seed(session.make_seed(session_lib.VARIABLES))
       self.network = experiment.builder.make_network(session.spec)
@@ -109,17 +108,18 @@ class LearningNode(node.Node, core.VariableSource):
     """Learner steps of the current variables."""
     return self.learner.steps
 
-  @functools.cached_property
+  @property
   def publisher(self) -> variables.Publisher:
-    """Publisher of the variables, updated by each `_publish`."""
-    publisher = variables.Publisher(self.network.variables)
-    publisher.publish(self.version, self.max_priority)
-    return publisher
+    """Publisher of the variables, in use from the first access on."""
+    if self._publisher is None:
+      self._publisher = variables.Publisher(self.network.variables)
+      self._publish()
+    return self._publisher
 
   def _publish(self) -> None:
     """Publishes the network's variables, if a publisher is in use."""
-    if 'publisher' in self.__dict__:
-      self.publisher.publish(self.version, self.max_priority)
+    if self._publisher is not None:
+      self._publisher.publish(self.version, self.max_priority)
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays per name."""

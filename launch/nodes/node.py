@@ -1,12 +1,19 @@
 """Interface of nodes, and the context they are made in."""
 
 import abc
+import contextlib
 import dataclasses
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from repertory.components.runtime import callers, network_interfaces, signals
 from repertory.launch.coordination import reports
+
+# TensorFlow's random seed is global to the process, so nodes must not set it
+# and draw initial values at the same time.
+_INITIALIZATION = threading.RLock()
+_LOOK_SECONDS = 0.2
 
 
 class Node(abc.ABC):
@@ -96,6 +103,23 @@ class Context:
     if self.coordinator is not None:
       self.coordinator.report_start(self.name, doing)
     self.shown()
+
+  @contextlib.contextmanager
+  def initializing(self) -> Iterator[None]:
+    """Holds the lock under which nodes of a process make networks; reentrant.
+
+    While the node waits it sends heartbeats, so that it does not seem to hang;
+    the coordinator misses those of a holder that hangs.
+    """
+    if not _INITIALIZATION.acquire(blocking=False):
+      self.report_start('waiting for other nodes to make their networks')
+      while not _INITIALIZATION.acquire(timeout=_LOOK_SECONDS):
+        self.stop.check()
+        self.coordinator.poll(self.name)
+    try:
+      yield
+    finally:
+      _INITIALIZATION.release()
 
   @property
   def caller(self) -> callers.Caller:

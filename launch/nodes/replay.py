@@ -1,7 +1,7 @@
-"""Replay server node, and connections to it."""
+"""Replay server node."""
 
 from repertory.components import replay
-from repertory.launch.coordination import kinds, reports, starts
+from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node
 
@@ -43,19 +43,3 @@ class ReplayNode(node.Node):
 
   def close(self) -> None:
     self._server.stop()
-
-
-def connect(
-  context: node.Context, session: session_lib.Session
-) -> replay.Connection:
-  """Connects to the replay server, once it listens."""
-  timeout_seconds = session.experiment.timeout_seconds
-  context.report_start(f'waiting for {kinds.REPLAY.name}')
-  address = starts.find_address(
-    context.coordinator,
-    kinds.REPLAY.name,
-    asks=context.name,
-    timeout_seconds=timeout_seconds,
-    stop=context.stop,
-  )
-  return replay.Connection(address, timeout_seconds, context.stop)

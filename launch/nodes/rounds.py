@@ -12,6 +12,12 @@ import numpy as np
 from repertory.components import transports, variables
 from repertory.components.replay import local
 from repertory.components.runtime import signals
+from repertory.launch.coordination import reports
+from repertory.launch.experiments import session as session_lib
+from repertory.launch.nodes import actor, node
+
+# Timeout of the current round when a run stops.
+_FINISH_SECONDS = 5.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -271,65 +277,144 @@ class Rounds(transports.ActorSnapshots):
     )
 
 
-class RoundBudget:
-  """Step budget of one actor: grants the steps of its rounds one at a time."""
+def make(
+  session: session_lib.Session,
+  num_actors: int,
+  transport: transports.InProcessTransport,
+  publisher: variables.Publisher,
+  stop: signals.StopSignal,
+) -> Rounds:
+  """Makes the rounds of a run, from the first or from that of its checkpoint.
+
+  Unrolls are the items of its experience. `publisher` keeps from now on all
+  variables that actors may still need.
+  """
+  experiment, experience = session.experiment, session.experience
+  unrolls: Any = experience.items
+  schedule = Schedule(
+    unrolls.stride, experiment.num_environments, experience.batch_size
+  )
+  restored = Restored.read(transport.actors.restored)
+  publisher.keep(schedule.num_versions)
+  publisher.restore(restored.versions)
+  rounds = Rounds(
+    schedule,
+    num_actors,
+    publisher,
+    max_steps=experiment.max_steps,
+    num_episodes=session.counts['episodes'],
+    timeout_seconds=experiment.timeout_seconds,
+    stop=stop,
+    restored=restored,
+  )
+  if experiment.checkpoint_replay:
+    transport.actors.source = rounds
+  else:
+    rounds.give_up()
+  return rounds
+
+
+class RoundActorNode(actor.ActorNode):
+  """Actor that acts in rounds; these limit its steps, not the coordinator."""
 
   def __init__(
     self,
-    rounds: Rounds,
+    context: node.Context,
+    session: session_lib.Session,
     index: int,
-    stop: signals.StopSignal,
-    late: signals.StopSignal,
+    environment_ids: Sequence[int],
+    *,
+    network: Any,
+    publisher: variables.Publisher,
+    transport: transports.InProcessTransport,
+    rounds: Rounds,
   ):
-    """Starts without grants; after `stop`, no new round begins."""
+    """Makes the actor, and restores its state of the checkpoint, if any."""
     self._rounds = rounds
     self._index = index
-    self._stop = stop
-    self._late = late
-    self._actor: Any = None
-    self._num_granted = rounds.restored.number * rounds.schedule.period
-    self._steps = 0
+    self._is_stopping = context.stop.is_set
+    self._steps_before = 0  # Of earlier runs.
+    context = finishing_rounds(context)
+    timeout_seconds = session.experiment.timeout_seconds
+    super().__init__(
+      context,
+      session,
+      environment_ids,
+      network=network,
+      variable_client=variables.ScheduledVariableClient(
+        publisher,
+        network.variables,
+        period=rounds.schedule.period,
+        first_round=rounds.restored.number,
+        version_of=rounds.schedule.version_of,
+        timeout_seconds=timeout_seconds,
+        stop=context.stop,
+      ),
+      transport=transport.at(
+        local.WaitPolicy(timeout_seconds, context.stop), index
+      ),
+    )
+    try:
+      deposit = rounds.restored.deposits.get(index)
+      if deposit is not None:
+        self.restore(deposit.saved)
+        self._steps_before = deposit.steps
+      # So that the warning comes at the start.
+      if rounds.is_possible and self.save() is None:
+        rounds.give_up()
+    except BaseException:
+      self.close()
+      raise
 
-  def admit(self, actor: Any) -> None:
-    """Restores the `ActorNode` of this budget, and adds it to snapshots."""
-    self._actor = actor
-    deposit = self._rounds.restored.deposits.get(self._index)
-    if deposit is not None:
-      actor.restore(deposit.saved)
-      self._steps = deposit.steps
-    # So that the warning comes at the start.
-    if self._rounds.is_possible and actor.save() is None:
-      self._rounds.give_up()
+  def run(self) -> None:
+    """Acts in all rounds that take place; a stop lets the current one end."""
+    self._variable_client.update(wait=True)
+    number = self._rounds.restored.number
+    try:
+      while not self._stop.is_set() and self._begin(number):
+        for _ in range(self._rounds.schedule.period):
+          if not self._stop.is_set():
+            self.step()
+        number += 1
+    finally:
+      self.write_recordings()
+    self.flush()  # The learner expects all items once actors are done.
 
-  def acquire_steps(self, node: str, wanted: int) -> int:
-    """Grants a step of the environment batch, if its round takes place."""
-    del node
-    number, is_within = divmod(self._num_granted, self._rounds.schedule.period)
-    if not is_within and not self._begin(number):
-      return 0
-    self._num_granted += 1
-    self._steps += wanted
-    return wanted
-
-  def return_steps(self, node: str, unused: int) -> None:
-    """Takes back steps of environments that were reset instead."""
-    del node
-    self._steps -= unused
-
-  def end(self) -> None:
-    """Lets no further round begin than those that any actor has begun."""
-    self._rounds.end()
+  def report(self) -> reports.HeartbeatReply:
+    reply = super().report()
+    if reply.is_ending:
+      self._rounds.end()
+    return reply
 
   def _begin(self, number: int) -> bool:
-    if self._stop.is_set():
+    """Arrives at a round; returns whether it takes place."""
+    if self._is_stopping():
       self._rounds.end()
-    takes_place = self._rounds.begin(number, self._steps, self._late)
+    steps = self._steps_before + self.total_steps
+    takes_place = self._rounds.begin(number, steps, self._stop)
     self._rounds.arrive(self._index, number, takes_place, self._make_deposit)
     return takes_place
 
   def _make_deposit(self) -> ActorDeposit | None:
-    self._actor.flush()
-    saved = self._actor.save()
+    self.flush()
+    saved = self.save()
     if saved is None:
       return None
-    return ActorDeposit(self._steps, self._actor.total_episodes, saved)
+    steps = self._steps_before + self.total_steps
+    return ActorDeposit(steps, self.total_episodes, saved)
+
+
+def finishing_rounds(context: node.Context) -> node.Context:
+  """Returns a context whose stop signal lets the current round end first.
+
+  After a failure of any node the round cannot end, so there is no delay.
+  """
+
+  def is_without_failure() -> bool:
+    try:
+      return context.coordinator.failure() is None
+    except Exception:  # The coordinator may have ended.
+      return False
+
+  late = signals.LateSignal(context.stop, _FINISH_SECONDS, is_without_failure)
+  return dataclasses.replace(context, stop=late)

@@ -1,39 +1,18 @@
 """Thin actor: steps environments, with remote inference, no TensorFlow."""
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Sequence
 from typing import Any
 
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
-from repertory.components.inference import thin_actor
 from repertory.components.runtime import signals
-from repertory.launch.coordination import starts
 from repertory.launch.experiments import environment_batches
-from repertory.launch.nodes import acting, node
+from repertory.launch.nodes import acting, node, starts
 
 # Delay before it looks for a new server.
 _RECONNECT_SECONDS = 0.25
-
-
-@dataclasses.dataclass(frozen=True)
-class ThinSettings:
-  """Settings of a thin actor.
-
-  `seeds` are those of its first generation, and `server` is the name of its
-  inference node. With 2 connections, one half of the environments steps while
-  the other half waits for actions.
-  """
-
-  server: str
-  environment_ids: Sequence[int]
-  seeds: Sequence[int]
-  environments: environment_batches.EnvironmentSettings
-  spec: Any
-  timeout_seconds: float
-  num_connections: int = 1
 
 
 class ThinActorNode(acting.ActingNode):
@@ -42,12 +21,34 @@ class ThinActorNode(acting.ActingNode):
   When the server is lost, it connects to the new one with new environments.
   """
 
-  def __init__(self, context: node.Context, settings: ThinSettings):
-    """Makes the environments and connects."""
-    super().__init__(context, [], settings.environment_ids)
-    self._settings = settings
-    self._caller = context.caller
-    self._report_start = context.report_start
+  def __init__(
+    self,
+    context: node.Context,
+    *,
+    server: str,
+    environment_ids: Sequence[int],
+    seeds: Sequence[int],
+    environments: environment_batches.EnvironmentSettings,
+    spec: Any,
+    timeout_seconds: float,
+    num_connections: int = 1,
+  ):
+    """Makes the environments and connects.
+
+    Args:
+      server: Name of its inference node.
+      seeds: Seeds of the environments in its first generation.
+      num_connections: With 2, one half of the environments steps while the
+        other half waits for actions.
+    """
+    super().__init__(context, [], environment_ids)
+    self._server = server
+    self._seeds = seeds
+    self._settings = environments
+    self._spec = spec
+    self._timeout_seconds = timeout_seconds
+    self._num_connections = num_connections
+    self._context = context
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
     self._num_servers = 0  # Lost so far.
@@ -75,24 +76,19 @@ class ThinActorNode(acting.ActingNode):
     """Makes the environments, and connects them to the inference server."""
     since = time.monotonic()
     while True:
-      self._report_start(f'waiting for {self._settings.server}')
       address = starts.find_address(
-        self._coordinator,
-        self._settings.server,
-        asks=self.name,
-        timeout_seconds=self._settings.timeout_seconds,
-        stop=self._stop,
+        self._context, self._server, self._timeout_seconds
       )
-      self._report_start('making its environments')
+      self._context.report_start('making its environments')
       try:
         self._loops = [
           self._make_connection(address, connection)
-          for connection in range(self._settings.num_connections)
+          for connection in range(self._num_connections)
         ]
         return
       except client_lib.ServerLost:
         self._disconnect()
-        if time.monotonic() - since > self._settings.timeout_seconds:
+        if time.monotonic() - since > self._timeout_seconds:
           raise
       except BaseException:
         self._disconnect()
@@ -104,26 +100,27 @@ class ThinActorNode(acting.ActingNode):
     self, address: str, connection: int
   ) -> environment_loop.EnvironmentLoop:
     """Makes and connects the environments of one lane."""
-    settings = self._settings
-    part = slice(connection, None, settings.num_connections)
-    environments = settings.environments.make_environments(
+    part = slice(connection, None, self._num_connections)
+    environments = self._settings.make_environments(
       environment_batches.renew(
-        settings.seeds, self._caller.generation, self._num_servers
+        self._seeds, self._context.generation, self._num_servers
       )[part]
     )
     self._environments.append(environments)
     loop, client = make_loop(
       address,
       environments,
-      settings.spec,
-      settings.environment_ids[part],
-      caller=self._caller._replace(name=f'{self.name} lane {connection}'),
+      self._spec,
+      self._environment_ids[part],
+      caller=self._context.caller._replace(
+        name=f'{self.name} lane {connection}'
+      ),
       purpose=client_lib.TRAINING,
-      timeout_seconds=settings.timeout_seconds,
+      timeout_seconds=self._timeout_seconds,
       stop=self._stop,
     )
     self._clients.append(client)
-    loop.read_info(settings.environments.info)
+    loop.read_info(self._settings.info)
     return loop
 
   def _disconnect(self) -> None:
@@ -147,6 +144,6 @@ def make_loop(
   client = client_lib.InferenceClient(
     address, spec, environment_ids, **client_settings
   )
-  actor = thin_actor.ThinActor(client, spec, len(environment_ids))
+  actor = client_lib.ThinActor(client, spec, len(environment_ids))
   loop = environment_loop.EnvironmentLoop(environments, actor)
   return loop, client

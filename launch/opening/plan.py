@@ -88,9 +88,6 @@ def make_plan(
   if topology.has_program and launch_type.needs_pickles:
     callback_list.check_can_travel(launch_type.name)
   _check_tensorflow()
-  storage = None
-  if experiment.storage is not None:
-    storage = checkpoints.open_storage(experiment.storage, experiment.directory)
   awaited = f"environment '{experiment.environment}' to be made"
   with watchdog.limited(watchdog.START_SECONDS, awaited):
     spec = environment_batches.find_spec(experiment)
@@ -109,7 +106,7 @@ def make_plan(
     spec,
     experience,
     options,
-    storage,
+    _open_storage(experiment),
     title=topology.title(experiment, launch_type),
     run_layout=topology.run_layout(launch_type),
     sharding=topology.sharding(experiment),
@@ -150,6 +147,14 @@ def _check_network(
       f"Agent '{experiment.agent}' does not fit environment "
       f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
     ) from error
+
+
+def _open_storage(
+  experiment: experiment_lib.Experiment,
+) -> 'checkpoints.Storage | None':
+  if experiment.storage is None:
+    return None
+  return checkpoints.open_storage(experiment.storage, experiment.directory)
 
 
 def _with_absolute_paths(

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.launch.results.finding import Found, find
   from repertory.launch.results.groups import Group, group
-  from repertory.launch.results.runs import RunRecord, read
+  from repertory.launch.results.runs import Found, RunRecord, find, read
   from repertory.launch.results.tables import rows, table
 
 __all__ = [

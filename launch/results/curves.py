@@ -219,6 +219,16 @@ def _rows(
   return _clean(logs.column(label, over), y, weight)
 
 
+def mean(run: runs_lib.RunRecord, label: str, column: str) -> float | None:
+  """Returns the mean of a column of a log, weighted by the counts of rows."""
+  series = _rows(run, label, column, 'steps')
+  return (
+    float(np.average(series.y, weights=series.weight))
+    if len(series.y)
+    else None
+  )
+
+
 def _ratio(run: runs_lib.RunRecord, over: str) -> Series:
   achieved = _rows(run, 'replay', 'samples_per_insert', over)
   target = _rows(run, 'replay', 'target_samples_per_insert', over)

@@ -1,20 +1,21 @@
-"""Groups of runs that differ in the seed only, with settings and labels."""
+"""Groups of runs that differ in the seed only: labels, settings and scores."""
 
 import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from repertory.launch.results import aggregates
 from repertory.launch.results import runs as runs_lib
 
 _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
 _NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
 _PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
-_DIGITS = 4  # Of long floats in labels, unless that makes two groups equal.
-_SHORT = 8  # Floats of at most this number of characters are never rounded.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,9 +90,15 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
     first, *_ = own = [members[seed] for seed in sorted(members)]
     agent, environment = first.agent or '', first.environment or ''
     groups.append(Group(agent, environment, _describe_run(first), own))
-  rounded, whole = (list(_name(groups, digits)) for digits in (_DIGITS, None))
-  labels = [{one.label for one in named} for named in (rounded, whole)]
-  named = rounded if len(labels[0]) == len(labels[1]) else whole
+  named = []
+  for agent in {group.agent for group in groups}:
+    own = [group for group in groups if group.agent == agent]
+    names = _find_distinguishing(own)
+    for one in own:
+      given = one.settings
+      texts = [_write(name, given[name]) for name in names if name in given]
+      label = ', '.join([agent, *texts])
+      named.append(dataclasses.replace(one, label=label))
   named.sort(key=lambda one: (one.label, one.environment))
   return Grouped(named, notes)
 
@@ -153,17 +160,6 @@ def _freeze(value: Any) -> str:
   return json.dumps(value, sort_keys=True, default=str)
 
 
-def _name(groups: Sequence[Group], digits: int | None) -> Iterator[Group]:
-  """Labels groups by agent, and by settings that differ on one environment."""
-  for agent in {group.agent for group in groups}:
-    own = [one for one in groups if one.agent == agent]
-    names = _find_distinguishing(own)
-    for one in own:
-      found = {n: one.settings[n] for n in names if n in one.settings}
-      texts = [_write(name, value, digits) for name, value in found.items()]
-      yield dataclasses.replace(one, label=', '.join([agent, *texts]))
-
-
 def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
   """Returns the settings that distinguish groups of each environment.
 
@@ -198,18 +194,98 @@ def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
   return list(distinguishing)
 
 
-def _write(name: str, value: Any, digits: int | None) -> str:
-  if name in _PLAIN_BY_THEMSELVES:
-    return str(value)
+def _write(name: str, value: Any) -> str:
   if isinstance(value, (list, tuple)):
-    value = ','.join(_round(one, digits) for one in value)
-  if isinstance(value, bool):
-    value = str(value).lower()
-  return f'{name}={_round(value, digits)}'
+    text = ','.join(map(str, value))
+  else:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+  return text if name in _PLAIN_BY_THEMSELVES else f'{name}={text}'
 
 
-def _round(value: Any, digits: int | None) -> str:
-  text = str(value)
-  if digits and isinstance(value, float) and len(text) > _SHORT:
-    return f'{value:.{digits}g}'
-  return text
+@dataclasses.dataclass(frozen=True)
+class Score:
+  """Scores of a group; arrays are `[R]` over the runs with evaluations."""
+
+  group: Group
+  last: np.ndarray
+  best: np.ndarray
+  # Normalized areas under the curves, up to the steps that all runs on the
+  # environment have taken; NaN with fewer than two evaluations.
+  area: np.ndarray
+  steps: np.ndarray  # Before the last evaluations.
+
+
+class Overall(NamedTuple):
+  """Interquartile mean of normalized returns, and its bootstrap interval."""
+
+  label: str
+  value: float
+  interval: aggregates.Interval
+
+
+def score(groups: Sequence[Group]) -> list[Score]:
+  """Returns the scores of all groups with evaluations."""
+  found = []
+  ends: dict[str, int] = {}  # Fewest steps of a run, by environment.
+  for group in groups:
+    evaluated = [run.evaluations for run in group.runs if run.last]
+    if evaluated:
+      found.append((group, evaluated))
+      name = group.environment
+      steps = [rows[-1].steps for rows in evaluated]
+      ends[name] = min(*steps, ends.get(name, steps[0]))
+  return [
+    Score(
+      group,
+      last=np.array([rows[-1].episode_return for rows in evaluated]),
+      best=np.array(
+        [max(one.episode_return for one in rows) for rows in evaluated]
+      ),
+      area=np.array(
+        [_area(rows, ends[group.environment]) for rows in evaluated]
+      ),
+      steps=np.array([rows[-1].steps for rows in evaluated]),
+    )
+    for group, evaluated in found
+  ]
+
+
+def rank_overall(scores: Sequence[Score]) -> list[Overall]:
+  """Ranks the labels that have runs on all of several environments.
+
+  Last returns on an environment are normalized to 0 for the worst and 1 for the
+  best of these runs. Empty with fewer than two environments or labels.
+  """
+  pooled: dict[str, list[np.ndarray]] = {}  # By environment.
+  for one in scores:
+    pooled.setdefault(one.group.environment, []).append(one.last)
+  if len(pooled) < 2:
+    return []
+  tasks: dict[str, list[np.ndarray]] = {}  # By label.
+  for one in scores:
+    all_last = np.concatenate(pooled[one.group.environment])
+    span = max(np.ptp(all_last), np.finfo(float).tiny)
+    normalized = (one.last - all_last.min()) / span
+    tasks.setdefault(one.group.label, []).append(normalized)
+  found = [
+    Overall(
+      label,
+      float(aggregates.interquartile_mean(np.concatenate(own))),
+      aggregates.bootstrap_interval(own),
+    )
+    for label, own in sorted(tasks.items())
+    if len(own) == len(pooled)
+  ]
+  return sorted(found, key=lambda one: -one.value) if len(found) > 1 else []
+
+
+def _area(evaluations: Sequence[runs_lib.EvaluationRow], end: int) -> float:
+  """Returns the normalized area under a curve up to a number of steps."""
+  # The later one of two at the same step.
+  returns = {one.steps: one.episode_return for one in evaluations}
+  steps = sorted(returns)
+  x = [*(step for step in steps if step < end), end]
+  if len(x) < 2:
+    return float('nan')
+  y = np.interp(x, steps, [returns[step] for step in steps])
+  return float(aggregates.area_under_curve(x, y))

@@ -1,7 +1,6 @@
 """Logs of a run as columns, tolerant of torn or missing files."""
 
 import csv
-import io
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -88,47 +87,48 @@ class Logs(Mapping[str, Columns]):
 
     Lines that are no JSON objects are left out.
     """
+    found = []
     try:
       with self._open(f'{label}.jsonl') as file:
-        return [row for line in file if (row := _parse(line))]
+        for line in file:
+          try:
+            row = json.loads(line)
+          except ValueError:
+            continue
+          if isinstance(row, dict):
+            found.append(row)
     except FileNotFoundError:
-      return []
+      pass
     except OSError as error:
       self.problems.append(f'{error.filename}: {explain(error)}')
-      return []
+    return found
 
   def _load(self, label: str) -> Columns:
     try:
       with self._open(f'{label}.csv') as file:
-        return _without_lost_rows(_read_csv(file))
+        names, rows = torn_lines.read_csv(file)
     except FileNotFoundError:
-      pass
-    except (OSError, ValueError, csv.Error) as error:
+      return {}
+    except (OSError, torn_lines.GarbledError) as error:
       path = os.path.join(self._run, self._folder, f'{label}.csv')
       self.problems.append(f'{path}: {explain(error)}')
-    return {}
+      return {}
+    if not rows:
+      return {}
+    # Rows from before a column was added are shorter.
+    cells = zip(*(row + [''] * (len(names) - len(row)) for row in rows))
+    columns = {name: _to_array(column) for name, column in zip(names, cells)}
+    steps = columns.get('steps')
+    if steps is None or steps.dtype.kind != 'f':
+      return columns
+    # Without rows that have more steps than a later one. Rows without steps
+    # (NaN) are kept, and affect no others.
+    kept = ~(steps > np.fmin.accumulate(steps[::-1])[::-1])
+    return {name: column[kept] for name, column in columns.items()}
 
   def _open(self, name: str) -> BinaryIO:
     path = os.path.join(self._folder, name)
     return regular_files.open_inside(self._run, path)
-
-
-def _read_csv(file: BinaryIO) -> Columns:
-  """Reads complete lines: a last one without line break may be torn."""
-  lines = list(torn_lines.whole_lines(file))
-  if not lines or not lines[-1].endswith('\n'):
-    lines = lines[:-1]
-  rows = csv.reader(io.StringIO(''.join(lines)), strict=True)
-  names = next(rows, [])
-  table = list(rows)
-  width = len(names)
-  if len(set(names)) != width or any(len(row) > width for row in table):
-    raise torn_lines.GarbledError('rows do not fit the header')
-  if not table:
-    return {}
-  # Rows from before a column was added are shorter.
-  cells = zip(*(row + [''] * (width - len(row)) for row in table))
-  return {name: _to_array(column) for name, column in zip(names, cells)}
 
 
 def _to_array(cells: Sequence[str]) -> np.ndarray:
@@ -136,25 +136,6 @@ def _to_array(cells: Sequence[str]) -> np.ndarray:
     return np.array([cell or 'nan' for cell in cells], np.float64)
   except ValueError:
     return np.array(cells, object)
-
-
-def _parse(line: bytes) -> dict[str, Any]:
-  try:
-    row = json.loads(line)
-  except ValueError:
-    return {}
-  return row if isinstance(row, dict) else {}
-
-
-def _without_lost_rows(columns: Columns) -> Columns:
-  """Drops rows with more steps than a later row."""
-  steps = columns.get('steps')
-  if steps is None or steps.dtype.kind != 'f':
-    return columns
-  # Rows without steps (NaN) are kept, and affect no others.
-  following = np.fmin.accumulate(steps[::-1])[::-1]
-  kept = ~(steps > following)
-  return {name: column[kept] for name, column in columns.items()}
 
 
 def explain(error: Exception) -> str:

@@ -1,7 +1,12 @@
-"""Report on runs: one self-contained page of HTML."""
+"""Report on runs: one self-contained page of HTML.
+
+`report.html` is its template. Importing this module raises ImportError without
+the extra 'plots'.
+"""
 
 import base64
-import dataclasses
+import collections
+import contextlib
 import datetime
 import json
 import os
@@ -13,83 +18,38 @@ import numpy as np
 
 from repertory import __version__
 from repertory.components.config import regular_files
-from repertory.launch.results import (
-  aggregates,
-  finding,
-  plots,
-  throughput,
-  wording,
-)
+from repertory.launch.experiments import directories
+from repertory.launch.opening import run_metadata
+from repertory.launch.results import aggregates, plots, wording
 from repertory.launch.results import curves as curves_lib
 from repertory.launch.results import groups as groups_lib
 from repertory.launch.results import runs as runs_lib
-from repertory.launch.results import scores as scores_lib
 
-ENDINGS = ('.html', '.htm')
+try:
+  import jinja2
+except ImportError as error:
+  raise ImportError(
+    "Reports need the package jinja2: pip install 'repertory[plots]'.",
+    name='jinja2',
+  ) from error
 
-_MAX_NAMES = 3  # In the heading; if there are more, it shows their number.
+_ENDINGS = ('.html', '.htm')
 _INTERVAL = f'{aggregates.CONFIDENCE:.0%} interval'
 _STATISTICS = {'mean': 'mean', 'iqm': 'interquartile mean'}
-
-# Quantity, heading and note of each section with curves.
-_FIGURES = (
-  (
-    'return',
-    'Evaluations',
-    'Mean undiscounted return of the episodes of each evaluation.',
-  ),
-  (
-    'training_return',
-    'Training episodes',
-    'Undiscounted returns of training episodes, exploration included.',
-  ),
-  ('losses', 'Losses', ''),
-  (
-    'ratio',
-    'Ratio of learning to acting',
-    "Samples per insert, divided by the rate limiter's target.",
-  ),
-  ('lag', 'Policy lag', "Age of the actors' weights, in learner steps."),
-  ('speed', 'Speed', 'Environment steps per second.'),
-)
+# Topologies of one thread, in which the rate limiter never blocks.
+_TAKE_TURNS = ('single', 'anakin')
 
 _VIDEOS = 'videos'
 _KINDS = {'.mp4': 'video/mp4', '.webm': 'video/webm', '.gif': 'image/gif'}
 _MAX_BYTES = 4_000_000  # Of an embedded video.
 _MAX_BYTES_OF_PAGE = 40_000_000
 
-
-@dataclasses.dataclass(frozen=True)
-class _Table:
-  """A table of rows by column; `numbers` are columns aligned to the right."""
-
-  rows: Sequence[Mapping[str, object]]
-  numbers: Sequence[int] = ()
-  title: str = ''
-  note: str = ''
-  fold: str = ''  # If not empty, the table is shown when this is clicked.
-  wraps: bool = False  # Whether text of the last column is wrapped.
-
-
-@dataclasses.dataclass(frozen=True)
-class _Section:
-  """A section; `figures` have environment, title and SVG, `items` are text."""
-
-  title: str
-  note: str = ''
-  figures: Sequence[tuple[str, str, str]] = ()
-  tables: Sequence[_Table] = ()
-  items: Sequence[str] = ()
-  videos: Sequence[Mapping[str, Any]] = ()
-
-  @property
-  def is_empty(self) -> bool:
-    tables = any(table.rows for table in self.tables)
-    return not (self.figures or tables or self.items or self.videos)
+# Cells of a table by column.
+_Row = Mapping[str, object]
 
 
 def write(
-  found: finding.Found,
+  found: runs_lib.Found,
   output: str,
   over: str = 'steps',
   statistic: str = 'mean',
@@ -104,9 +64,8 @@ def write(
 
   Raises:
     SettingError: If an argument is wrong, or the file cannot be written.
-    ImportError: Without Matplotlib or Jinja.
   """
-  plots.check(output, over, statistic, ENDINGS)
+  plots.check(output, over, statistic, _ENDINGS)
   text = make(found, os.path.dirname(output) or '.', over, statistic)
   with (
     plots.replacing(output) as path,
@@ -116,7 +75,7 @@ def write(
 
 
 def make(
-  found: finding.Found,
+  found: runs_lib.Found,
   folder: str = '.',
   over: str = 'steps',
   statistic: str = 'mean',
@@ -126,18 +85,15 @@ def make(
   Args:
     folder: Folder of the page, for links to files too large to embed.
   """
-  jinja2, drawing = plots.load('jinja2'), plots.load(plots.DRAWING)
   grouped = groups_lib.group(found.runs)
-  figures = _figures(drawing, found.runs, grouped, over, statistic)
-  sections = [
-    _scores(grouped),
-    _settings(grouped),
-    *_runs(found.runs),
-    _find_videos(found.runs, folder),
-    _Section(
-      'Left out',
-      items=[*grouped.notes, *(f'{path}: {why}' for path, why in found.others)],
-    ),
+  scores = groups_lib.score(grouped.groups)
+  scores.sort(key=lambda one: (one.group.environment, -np.mean(one.last)))
+  # Before incidents, which include logs that cannot be read.
+  drawn = _draw_all(grouped, found.runs, over, statistic)
+  paths = [os.path.abspath(run.directory) for run in found.runs]
+  common = os.path.commonpath(map(os.path.dirname, paths)) if paths else '.'
+  named = [
+    (os.path.relpath(path, common), run) for path, run in zip(paths, found.runs)
   ]
   environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
@@ -145,75 +101,64 @@ def make(
     trim_blocks=True,
     finalize=lambda v: v if hasattr(v, '__html__') else wording.text(v),
   )
+  environment.filters['setting'] = _setting
   return environment.get_template('report.html').render(
-    heading=_describe(grouped),
-    made=_count(found, grouped),
-    colors=drawing.COLORS,
-    legend=drawing.legend(grouped.labels),
-    columns=[one for one in figures if not one.is_empty],
-    sections=[one for one in sections if not one.is_empty],
+    agents=sorted({group.agent for group in grouped.groups}),
+    made=f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
+    version=__version__,
+    grouped=grouped,
+    colors=plots.COLORS,
+    legend=plots.legend(grouped.labels),
+    figures=drawn,
+    statistic=_STATISTICS[statistic],
+    scores=_list_scores(scores),
+    overall=groups_lib.rank_overall(scores),
+    confidence=_INTERVAL,
+    names=_name(grouped),
+    differences=groups_lib.compare(grouped.groups),
+    pace=[{'directory': name, **pace(run)} for name, run in named],
+    incidents=[
+      {'directory': name, **one}
+      for name, run in named
+      for one in incidents(run)
+    ],
+    folder=common,
+    runs=[_state(*one) for one in named],
+    videos=_find_videos(found.runs, folder),
+    left_out=[
+      *grouped.notes,
+      *(f'{path}: {why}' for path, why in found.others),
+    ],
   )
 
 
-def _describe(grouped: groups_lib.Grouped) -> str:
-  """Returns the heading, which names agents and environments."""
-  agents = sorted({group.agent for group in grouped.groups})
-  if not agents:
-    return 'No steps yet'
-  parts = [
-    ', '.join(names) if len(names) <= _MAX_NAMES else f'{len(names)} {what}'
-    for names, what in (
-      (agents, 'agents'),
-      (grouped.environments, 'environments'),
-    )
-  ]
-  return ' on '.join(parts)
-
-
-def _count(found: finding.Found, grouped: groups_lib.Grouped) -> str:
-  now = datetime.datetime.now().astimezone()
-  return (
-    f'Runs: {len(found.runs)}, variants: {len(grouped.labels)}, environments: '
-    f'{len(grouped.environments)}. Made {now:%Y-%m-%d %H:%M %Z} by repertory '
-    f'{__version__}.'
-  )
-
-
-def _figures(
-  drawing,
-  runs: Sequence[runs_lib.RunRecord],
+def _draw_all(
   grouped: groups_lib.Grouped,
+  runs: Sequence[runs_lib.RunRecord],
   over: str,
   statistic: str,
-) -> list[_Section]:
-  meaning = (
-    f' Lines are the {_STATISTICS[statistic]} over seeds, and bands its 95% '
-    'bootstrap interval; a line is thin where some seeds have no data.'
-  )
-  sections = []
-  for name, title, note in _FIGURES:
+) -> dict[str, list[tuple[str, str, str]]]:
+  """Returns environment, title and SVG of the panels of each quantity."""
+  drawn = {}
+  for name in curves_lib.NAMES:
     chosen = curves_lib.choose(name, runs)
     panels = curves_lib.make_panels(grouped, chosen, over, statistic)
-    figures = [
+    drawn[name] = [
       (
         panel.environment,
         panel.quantity.title,
-        drawing.to_svg(panel, grouped.labels, f'{name} {i}'),
+        plots.to_svg(panel, grouped.labels, f'{name} {i}'),
       )
       for i, panel in enumerate(panels)
     ]
-    sections.append(_Section(title, note + meaning, figures))
-    meaning = '' if figures else meaning
-  return sections
+  return drawn
 
 
-def _scores(grouped: groups_lib.Grouped) -> _Section:
-  """Returns the groups' last evaluations, the best first."""
-  found = scores_lib.score(grouped.groups)
-  found.sort(key=lambda one: (one.group.environment, -np.mean(one.last)))
-  best: dict[str, scores_lib.Score] = {}
+def _list_scores(scores: Sequence[groups_lib.Score]) -> list[_Row]:
+  """Returns the groups' last evaluations; the first of each task is best."""
+  best: dict[str, groups_lib.Score] = {}
   rows = []
-  for one in found:
+  for one in scores:
     first = best.setdefault(one.group.environment, one)
     chance = aggregates.probability_of_improvement(one.last, first.last)
     interval = aggregates.bootstrap_interval(one.last, aggregates.mean)
@@ -225,59 +170,21 @@ def _scores(grouped: groups_lib.Grouped) -> _Section:
         'seeds': len(one.last),
         'steps': f'{low:,}' if low == high else f'{low:,} to {high:,}',
         'last return': wording.number(np.mean(one.last)),
-        _INTERVAL: wording.interval(interval),
+        _INTERVAL: wording.interval(*interval),
         'IQM': wording.number(aggregates.interquartile_mean(one.last)),
         'best return': wording.number(np.mean(one.best)),
         'mean over training': wording.number(np.mean(one.area)),
         'beats the first': wording.NOTHING if one is first else f'{chance:.0%}',
       }
     )
-  overall = [
-    {
-      'variant': one.label,
-      'IQM': f'{one.value:.2f}',
-      _INTERVAL: '{:.2f} to {:.2f}'.format(*one.interval),
-    }
-    for one in scores_lib.rank_overall(found)
-  ]
-  return _Section(
-    'Scores',
-    'Mean returns of the last evaluation of each run, averaged over seeds. The '
-    'mean over training covers the steps that all runs on the environment have '
-    'taken. The last column is the probability that a run of the variant ends '
-    'better than one of the first variant.',
-    tables=[
-      _Table(rows, range(2, 10)),
-      _Table(
-        overall,
-        (1, 2),
-        'Over all environments',
-        'Interquartile mean of last returns, 0 for the worst and 1 for the '
-        'best of these runs on an environment. Seeds are resampled within it.',
-      ),
-    ],
-  )
+  return rows
 
 
-def _settings(grouped: groups_lib.Grouped) -> _Section:
-  """Returns the settings that differ, and all settings, folded."""
-  groups = grouped.groups
-  has_several = len(grouped.environments) > 1
-  names = [
-    f'{group.label} on {group.environment}' if has_several else group.label
-    for group in groups
-  ]
-  rows = [
-    {'setting': name, **dict(zip(names, map(_setting, values)))}
-    for name, values in groups_lib.compare(groups).items()
-  ]
-  tables = [_Table(rows)]
-  for name, group in zip(names, groups):
-    given = {**group.settings, **group.runs[0].experiment}
-    own = [{'setting': k, 'value': _setting(given[k])} for k in sorted(given)]
-    tables.append(_Table(own, fold=f'All settings of {name}', wraps=True))
-  note = '' if rows else 'Only the seeds differ.'
-  return _Section('Settings that differ', note, tables=tables)
+def _name(grouped: groups_lib.Grouped) -> list[str]:
+  """Names groups, with their environments if there are several."""
+  if len(grouped.environments) < 2:
+    return [group.label for group in grouped.groups]
+  return [f'{group.label} on {group.environment}' for group in grouped.groups]
 
 
 def _setting(value: Any) -> str:
@@ -286,42 +193,89 @@ def _setting(value: Any) -> str:
   return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
-def _runs(runs: Sequence[runs_lib.RunRecord]) -> list[_Section]:
-  """Returns the sections on throughput, incidents and runs."""
-  paths = [os.path.abspath(run.directory) for run in runs]
-  folder = os.path.commonpath(map(os.path.dirname, paths)) if paths else '.'
-  named = [(os.path.relpath(p, folder), run) for p, run in zip(paths, runs)]
-  incidents = [
-    {'directory': name, **one}
-    for name, run in named
-    for one in throughput.incidents(run)
-  ]
+def pace(run: runs_lib.RunRecord) -> dict[str, str]:
+  """Returns a row on the speed and the waiting of a run, as text.
+
+  Blocked is the share of time in which the rate limiter makes one side wait.
+  """
+  seconds = run.elapsed_seconds or 0.0
+  acting = learning = None
+  bottleneck = 'acting and learning take turns'
+  if run.topology not in _TAKE_TURNS:
+    acting, learning = (
+      curves_lib.mean(run, 'replay', f'{side}_wait')
+      for side in ('inserts', 'samples')
+    )
+    bottleneck = _name_bottleneck(acting, learning)
+
+  def per_second(steps: int | None) -> str:
+    return wording.number(steps / seconds if seconds and steps else None)
+
+  def share(value: float | None) -> str:
+    return wording.NOTHING if value is None else f'{value:.0%}'
+
+  return {
+    'steps/s': per_second(run.steps),
+    'updates/s': per_second(run.learner_steps),
+    'acting blocked': share(acting),
+    'learning blocked': share(learning),
+    'bottleneck': bottleneck,
+  }
+
+
+def _name_bottleneck(acting: float | None, learning: float | None) -> str:
+  """Names the slower side from the shares of time in which each is blocked."""
+  if acting is None or learning is None:
+    return ''
+  if max(acting, learning) < 0.5:
+    return 'neither side waits for the other most of the time'
+  if learning >= acting:
+    return 'learning waits for acting: more or faster actors would help'
+  return 'acting waits for learning: a faster learner would help'
+
+
+def incidents(run: runs_lib.RunRecord) -> list[dict[str, str]]:
+  """Returns a row for each restart, warning, stall or failure of a run."""
+  counted: collections.Counter[tuple[str, str]] = collections.Counter()
+  for start in run.starts[1:]:
+    if run_metadata.BEGUN in start:
+      counted['resumed', str(start.get('message') or 'started again')] += 1
+  for row in run.logs.rows('nodes'):
+    node = row.get('node')
+    if row.get('restarted_after'):
+      cause = _last_line(row['restarted_after'])
+      counted['restarted', f'{node}, after: {cause}'] += 1
+    if row.get('warning'):
+      counted['warning', f'{node}: {_last_line(row["warning"])}'] += 1
+  skipped = run.logs.column('learner', 'skipped_updates')
+  if len(skipped) and np.nanmax(skipped) > 0:
+    text = f'{np.nanmax(skipped):,.0f} non-finite updates'
+    counted['skipped', text] += 1
+  with contextlib.suppress(OSError):
+    folder = directories.DIVERGED
+    for name in regular_files.list_inside(run.directory, folder):
+      counted['diverged', f'the batch is in {folder}/{name}'] += 1
+  with contextlib.suppress(OSError):
+    stall = os.path.join(directories.LOGS, 'stall.txt')
+    with regular_files.open_inside(run.directory, stall) as file:
+      counted['stalled', file.readline().decode(errors='replace').strip()] += 1
+  if run.state == runs_lib.FAILED or (
+    run.state == runs_lib.INTERRUPTED and run.why
+  ):
+    counted[run.state, _last_line(run.why)] += 1
+  for problem in run.problems:
+    counted['unreadable', problem] += 1
   return [
-    _Section(
-      'Throughput and waiting',
-      'Blocked is the share of time in which the rate limiter makes one side '
-      'wait for the other.',
-      tables=[
-        _Table(
-          [{'directory': n, **throughput.pace(run)} for n, run in named],
-          range(1, 5),
-        )
-      ],
-    ),
-    _Section(
-      'Incidents',
-      tables=[_Table(incidents, wraps=True)],
-      items=() if incidents else ['No restart, warning, stall or failure.'],
-    ),
-    _Section(
-      'Runs',
-      f'In {folder}.',
-      tables=[_Table([_state(*one) for one in named], (3, 4, 5, 6))],
-    ),
+    {'kind': kind, 'description': text + (f' (× {n})' if n > 1 else '')}
+    for (kind, text), n in counted.items()
   ]
 
 
-def _state(name: str, run: runs_lib.RunRecord) -> dict[str, object]:
+def _last_line(text: object) -> str:
+  return str(text).strip().rpartition('\n')[2]
+
+
+def _state(name: str, run: runs_lib.RunRecord) -> _Row:
   return {
     'directory': name,
     'seed': wording.NOTHING if run.seed is None else run.seed,
@@ -337,7 +291,7 @@ def _state(name: str, run: runs_lib.RunRecord) -> dict[str, object]:
 
 def _find_videos(
   runs: Sequence[runs_lib.RunRecord], page_folder: str
-) -> _Section:
+) -> list[Mapping[str, Any]]:
   """Returns the videos of all runs, without symbolic links.
 
   The newest of each run is embedded if it is small enough.
@@ -379,4 +333,4 @@ def _find_videos(
         'links': [*zip(map(os.path.basename, paths), links)],
       }
     )
-  return _Section('Videos', videos=shown)
+  return shown

@@ -1,4 +1,4 @@
-"""Reads a run's directory: settings, progress, state and results."""
+"""Finds the directories of runs; reads their settings, state and results."""
 
 import contextlib
 import dataclasses
@@ -6,12 +6,13 @@ import datetime
 import functools
 import os
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from repertory.agents.reward_models import reward_model_config
+from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import directories
 from repertory.launch.opening import run_metadata
 from repertory.launch.results import logs as logs_lib
@@ -26,6 +27,7 @@ UNREADABLE = 'unreadable'
 _T = TypeVar('_T')
 
 _POSITIONED = ('actors', 'learner', 'replay', 'evaluator')
+_NO_RUN = 'no run in it'
 
 
 class EvaluationRow(NamedTuple):
@@ -128,6 +130,93 @@ class RunRecord:
     )
 
 
+class Found(NamedTuple):
+  """Runs found in folders.
+
+  Attributes:
+    runs: Readable runs, sorted by directory.
+    others: Folders without a readable run, and the reasons.
+  """
+
+  runs: Sequence[RunRecord]
+  others: Sequence[tuple[str, str]]
+
+  def describe_others(self) -> str:
+    """Returns a line that names the folders left out, or ''."""
+    text = ', '.join(f'{path} ({why})' for path, why in self.others)
+    return f'Left out: {text}.' if text else ''
+
+  def describe_problems(self) -> str:
+    """Returns a line on the unreadable files of runs so far, or ''."""
+    text = '; '.join(problem for run in self.runs for problem in run.problems)
+    return f'Could not be read: {text}.' if text else ''
+
+
+def find(paths: Iterable[str]) -> Found:
+  """Finds and reads all runs in folders, and in the folders in them.
+
+  Folders whose name begins with a dot are skipped, and links are not followed,
+  unless given in `paths`. The same holds for directories moved aside by
+  `--fresh`.
+
+  Args:
+    paths: Directories of runs, or folders of them.
+
+  Raises:
+    SettingError: If one of them is no folder.
+  """
+  paths = [os.fspath(path) for path in paths]
+  for path in paths:
+    if not os.path.isdir(path):
+      what = 'a file' if os.path.exists(path) else 'not there'
+      raise SettingError(
+        'paths', f'must be folders with runs; {path} is {what}.'
+      )
+  runs: dict[str, RunRecord] = {}
+  others: dict[str, str] = {}
+  for path in paths:
+    for directory, why in _search(path):
+      real = os.path.realpath(directory)
+      if not why and real not in runs:
+        runs[real] = run = read(directory)
+        why = run.why if run.state == UNREADABLE else ''
+      if why:
+        others[directory] = why
+  readable = [run for run in runs.values() if run.state != UNREADABLE]
+  readable.sort(key=lambda run: run.directory)
+  return Found(readable, sorted(others.items()))
+
+
+def _search(top: str) -> Iterator[tuple[str, str]]:
+  """Yields the runs under a folder with '', and other folders with a reason."""
+  # A lock is that of a run even without logs.
+  marks = (directories.LOCK, f'{directories.LOGS}/{run_metadata.FILE}')
+  if any(os.path.isfile(os.path.join(top, mark)) for mark in marks):
+    yield top, ''
+    return
+  try:
+    with os.scandir(top) as entries:
+      folders = sorted(
+        entry.path
+        for entry in entries
+        if entry.is_dir(follow_symlinks=False)
+        and not entry.name.startswith('.')
+      )
+  except OSError as error:
+    yield top, logs_lib.explain(error)
+    return
+  inside = []
+  for folder in folders:
+    if directories.is_aside(folder):
+      inside.append((folder, 'set aside by --fresh'))
+    else:
+      inside += _search(folder)
+  if all(why == _NO_RUN for _, why in inside):
+    yield top, _NO_RUN
+  else:
+    yield from inside
+
+
 def read(directory: str) -> RunRecord:
   """Reads a run's directory; logs are read on first access.
 
@@ -167,7 +256,14 @@ def _read(directory: str, is_held: bool) -> RunRecord:
   data = wiring.get('topology_settings', {}).get('data')
   # The command that resumes a run may omit it.
   initial = [one.get('initial_from') for one in experiments]
-  steps = _last(logs, 'steps', begun, ended)
+
+  def last(name: str) -> float | None:
+    """Returns the highest value of a count in logs and records."""
+    values = [logs.last(label, name) for label in _POSITIONED]
+    values += [begun.get(name), ended.get(name)]
+    return max((float(v) for v in values if v is not None), default=None)
+
+  steps = last('steps')
   state, why = _judge(is_held, begun, ended, bool(steps))
   return RunRecord(
     directory,
@@ -185,8 +281,8 @@ def _read(directory: str, is_held: bool) -> RunRecord:
     wiring=wiring,
     initial_from=_convert(str, next(filter(None, initial), None)),
     steps=_convert(int, steps),
-    learner_steps=_convert(int, _last(logs, 'learner_steps', begun, ended)),
-    elapsed_seconds=_last(logs, 'elapsed_seconds', begun, ended),
+    learner_steps=_convert(int, last('learner_steps')),
+    elapsed_seconds=last('elapsed_seconds'),
     begun=_parse_time(begun.get(run_metadata.BEGUN)),
     ended=_parse_time(ended.get(run_metadata.ENDED)) or _last_change(directory),
     starts=starts,
@@ -216,19 +312,9 @@ def _judge(
   if ended.get('signal') is not None:
     why = f'by {signal.Signals(ended["signal"]).name}'
   else:
-    why = ': '.join(
-      map(str, filter(None, [ended.get('node'), ended.get('cause')]))
-    )
+    causes = filter(None, [ended.get('node'), ended.get('cause')])
+    why = ': '.join(map(str, causes))
   return str(ended['state']), why
-
-
-def _last(
-  logs: logs_lib.Logs, name: str, *others: Mapping[str, Any]
-) -> float | None:
-  """Returns the highest value of a count in logs and other records."""
-  values = [logs.last(label, name) for label in _POSITIONED]
-  values += [one.get(name) for one in others]
-  return max((float(v) for v in values if v is not None), default=None)
 
 
 def _last_change(directory: str) -> datetime.datetime | None:

@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from repertory.components.config.settings import SettingError, did_you_mean
@@ -12,11 +12,24 @@ from repertory.launch.results import wording
 
 FORMATS = ('text', 'csv', 'json')
 
-COLUMNS: tuple[str, ...] = (
-  'directory', 'agent', 'reward_model', 'environment', 'seed', 'topology',
-  'data', 'steps', 'max_steps', 'last_return', 'best_return', 'state', 'when',
-  'why',
-)  # fmt: skip
+# Value of each column.
+_VALUES: Mapping[str, Callable[[runs_lib.RunRecord], Any]] = {
+  'directory': lambda run: run.directory,
+  'agent': lambda run: run.agent,
+  'reward_model': lambda run: run.reward_model,
+  'environment': lambda run: run.environment,
+  'seed': lambda run: run.seed,
+  'topology': lambda run: run.topology,
+  'data': lambda run: ', '.join(run.data) or None,
+  'steps': lambda run: run.steps,
+  'max_steps': lambda run: run.max_steps,
+  'last_return': lambda run: run.last and run.last.episode_return,
+  'best_return': lambda run: run.best and run.best.episode_return,
+  'state': lambda run: run.state,
+  'when': lambda run: run.ended or run.begun,
+  'why': lambda run: run.why or None,
+}
+COLUMNS = tuple(_VALUES)
 
 # Columns omitted from text if no run has a value.
 _RARE = ('reward_model', 'data', 'why')
@@ -36,17 +49,18 @@ def rows(
   Raises:
     SettingError: If there is no such column.
   """
-  name = sort.removeprefix('-')
-  if name not in COLUMNS:
+  chosen = sort.removeprefix('-')
+  if chosen not in COLUMNS:
     raise SettingError(
       'sort',
       f'must be one of {", ".join(COLUMNS)}, with - before it for descending '
-      f'order; got {sort!r}.{did_you_mean(name, COLUMNS)}',
+      f'order; got {sort!r}.{did_you_mean(chosen, COLUMNS)}',
     )
-  found = sorted(map(_row, runs), key=lambda row: row['directory'])
-  known = [row for row in found if row[name] is not None]
-  known.sort(key=lambda row: row[name], reverse=name != sort)
-  return known + [row for row in found if row[name] is None]
+  found = [{name: f(run) for name, f in _VALUES.items()} for run in runs]
+  found.sort(key=lambda row: row['directory'])
+  known = [row for row in found if row[chosen] is not None]
+  known.sort(key=lambda row: row[chosen], reverse=chosen != sort)
+  return known + [row for row in found if row[chosen] is None]
 
 
 def table(
@@ -87,25 +101,6 @@ def table(
       wording.text(v) if isinstance(v, str) else v for v in row.values()
     )
   return file.getvalue().rstrip('\n')
-
-
-def _row(run: runs_lib.RunRecord) -> dict[str, Any]:
-  return {
-    'directory': run.directory,
-    'agent': run.agent,
-    'reward_model': run.reward_model,
-    'environment': run.environment,
-    'seed': run.seed,
-    'topology': run.topology,
-    'data': ', '.join(run.data) or None,
-    'steps': run.steps,
-    'max_steps': run.max_steps,
-    'last_return': run.last.episode_return if run.last else None,
-    'best_return': run.best.episode_return if run.best else None,
-    'state': run.state,
-    'when': run.ended or run.begun,
-    'why': run.why or None,
-  }
 
 
 def _write_text(found: Sequence[dict[str, Any]]) -> str:

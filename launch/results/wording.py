@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import SupportsFloat
 
 from repertory.components.loggers import figures
-from repertory.launch.results import aggregates
 
 NOTHING = '–'  # For unknown values.
 
@@ -30,11 +29,11 @@ def number(value: SupportsFloat | None) -> str:
   return f'{value:,.4g}' if abs(value) < 1e4 else f'{value:,.0f}'
 
 
-def interval(value: aggregates.Interval) -> str:
+def interval(low: SupportsFloat, high: SupportsFloat) -> str:
   """Formats the interval of one number."""
-  if not math.isfinite(value.low):
+  if not math.isfinite(float(low)):
     return NOTHING
-  return f'{number(value.low)} to {number(value.high)}'
+  return f'{number(low)} to {number(high)}'
 
 
 def steps(taken: int | None, max_steps: int | None) -> str:
@@ -52,11 +51,6 @@ def time(when: datetime.datetime | None) -> str:
 def duration(seconds: float | None) -> str:
   """Formats a duration with its two largest units."""
   return NOTHING if seconds is None else figures.duration(seconds)
-
-
-def share(value: float | None) -> str:
-  """Formats a share as a percentage."""
-  return NOTHING if value is None else f'{value:.0%}'
 
 
 def align(lines: Sequence[Sequence[str]], are_right: Sequence[bool]) -> str:

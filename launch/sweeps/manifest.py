@@ -1,10 +1,11 @@
-"""Manifest of a sweep's directory: `sweep.json`.
+"""Runs of a sweep, and the manifest of its directory: `sweep.json`.
 
 Settings are plain values by name: flags, settings of the agent with the prefix
 `config.`, and of its reward model with `reward_model.`.
 """
 
 import dataclasses
+import hashlib
 import json
 import os
 import re
@@ -14,14 +15,15 @@ from typing import Any
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import regular_files
 from repertory.components.config.settings import SettingError, text_of
-from repertory.launch.sweeps import grid
 
 FILE = 'sweep.json'
 UNFINISHED = f'{FILE}.new'
 STUDY_FILE = 'study.log'  # Journal of a study's trials.
+SEED = 'seed'
 _VERSION = 1
 _STEPS = 'steps'
 _SEED = re.compile(r'seed_[0-9]+')
+_MAX_NAME = 150  # Characters; file systems take 255 bytes.
 # Flags that determine settings, by the prefix of these.
 _DECIDING = {
   'config.': ('agent', 'preset'),
@@ -29,6 +31,51 @@ _DECIDING = {
 }
 
 Settings = Mapping[str, Any]
+# Text of each setting's value, by name: flags, and `config.<name>`.
+Combination = Mapping[str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepRun:
+  """A run; those that differ in the seed only have the same group."""
+
+  group: str
+  seed: str
+  arguments: tuple[str, ...] = dataclasses.field(hash=False)
+
+  @property
+  def path(self) -> str:
+    """Directory of the run, relative to that of the sweep."""
+    return os.path.join(self.group, f'seed_{self.seed}')
+
+
+@dataclasses.dataclass(frozen=True)
+class FinishedRun:
+  """Result of a run."""
+
+  run: SweepRun
+  code: int | None  # -n if signal n ended it; None if it could not start.
+  lines: Sequence[str]  # The last ones of its output.
+  was_stopped: bool = False  # On request of the sweep.
+
+
+def make_run(group: str, combination: Combination) -> SweepRun:
+  """Makes the run of a combination and its seed."""
+  return SweepRun(group, combination[SEED], tuple(to_arguments(combination)))
+
+
+def to_arguments(combination: Combination) -> list[str]:
+  """Returns the arguments of `train`."""
+  return [f'--{name}={text}' for name, text in combination.items()]
+
+
+def distinguish(run: SweepRun, others: Sequence[SweepRun]) -> str:
+  """Returns the arguments of a run that some of the others lack."""
+  return ' '.join(
+    argument
+    for argument in run.arguments
+    if not all(argument in other.arguments for other in others)
+  )
 
 
 @dataclasses.dataclass
@@ -56,7 +103,7 @@ class SweepManifest:
     """Returns all settings of a group's runs, except the seed."""
     return {**self.fixed, **self.groups[group]}
 
-  def is_done(self, run: grid.SweepRun) -> bool:
+  def is_done(self, run: SweepRun) -> bool:
     """Whether a run succeeded, and its directory still exists."""
     path = os.path.join(self.directory, run.path)
     return self.codes.get(run.path) == 0 and os.path.isdir(path)
@@ -72,18 +119,169 @@ class SweepManifest:
       os.fsync(file.fileno())
     os.replace(unfinished, os.path.join(self.directory, FILE))
 
+  def add_grid(
+    self,
+    asked: Sequence[tuple[Combination, Settings]],
+    axes: Sequence[str],
+  ) -> list[SweepRun]:
+    """Adds runs of a grid, in memory; returns them in order.
 
-def load(directory: str) -> SweepManifest | None:
-  """Reads the manifest of a directory; None if it has no sweep yet."""
+    The axes are the settings with several requested values.
+    """
+    self._check_kind(is_study=False)
+    axes = list(dict.fromkeys([*self.axes, *axes]))
+    fulls = {group: self.settings(group) for group in self.groups}
+    self._check_same(fulls, [settings for _, settings in asked], axes)
+    grown = self._grow(fulls, {settings[_STEPS] for _, settings in asked})
+    runs: dict[str, SweepRun] = {}
+    group_of = {_key(full): group for group, full in fulls.items()}
+    for combination, settings in asked:
+      own = {name: v for name, v in settings.items() if name != SEED}
+      group = group_of.get(_key(own))
+      if group is None:
+        group = group_of[_key(own)] = name_group(combination, own, axes, fulls)
+        fulls[group] = own
+      run = make_run(group, combination)
+      if run.path in runs:
+        pair = runs[run.path], run
+        equal = ' and '.join(distinguish(one, pair) for one in pair)
+        raise SettingError('', f'Two combinations are equal: {equal}.')
+      runs[run.path] = run
+    left = sorted(self.codes.keys() - runs.keys())
+    if grown and left:
+      raise SettingError(
+        _STEPS,
+        f'must be {self.fixed[_STEPS]}, or all runs in {self.directory} '
+        'must be requested, as they have that many steps; missing: '
+        f'{", ".join(left[:3])}{", ..." if len(left) > 3 else ""}.',
+      )
+    self.axes = axes
+    first, *others = fulls.values()
+    self.fixed = {
+      name: value
+      for name, value in first.items()
+      if name not in axes
+      and all(name in other and other[name] == value for other in others)
+    }
+    self.groups = {
+      group: {n: v for n, v in full.items() if n not in self.fixed}
+      for group, full in fulls.items()
+    }
+    codes = dict.fromkeys(self.codes) if grown else self.codes
+    self.codes = {**dict.fromkeys(runs), **codes}
+    return list(runs.values())
+
+  def add_study(self, settings: Settings) -> None:
+    """Initializes or compares the settings of a study."""
+    if not self.fixed:
+      self.is_study, self.fixed = True, dict(settings)
+    self._check_kind(is_study=True)
+    self._refuse(
+      {
+        name: (self.fixed.get(name), settings.get(name))
+        for name in {**self.fixed, **settings}
+        if self.fixed.get(name) != settings.get(name)
+      }
+    )
+
+  def _check_kind(self, is_study: bool) -> None:
+    if self.is_study != is_study:
+      asked, there = ('with', 'without') if is_study else ('without', 'with')
+      raise SettingError(
+        'directory',
+        f'must be of a sweep {asked} --study, got {self.directory}, which has '
+        f'one {there} it.',
+      )
+
+  def _check_same(
+    self,
+    fulls: Mapping[str, Settings],
+    asked: Sequence[Settings],
+    axes: Sequence[str],
+  ) -> None:
+    """Refuses changed settings that are no axes of the sweep."""
+    differences = {}
+    for settings in asked:
+      for name in settings.keys() - {*axes, SEED, _STEPS}:
+        # Settings that follow from others are compared if these are the same.
+        deciding = [
+          one
+          for prefix, flags in _DECIDING.items()
+          if name.startswith(prefix)
+          for one in flags
+        ]
+        comparable = [
+          full[name]
+          for full in fulls.values()
+          if name in full
+          and all(full.get(one) == settings.get(one) for one in deciding)
+        ]
+        if comparable and comparable[0] != settings[name]:
+          differences[name] = (comparable[0], settings[name])
+    self._refuse(differences)
+
+  def _grow(self, fulls: Mapping[str, dict[str, Any]], asked: set[int]) -> bool:
+    """Raises the number of steps of all runs, if requested; returns whether."""
+    if _STEPS in self.axes or not fulls:
+      return False
+    there = self.fixed[_STEPS]
+    if len(asked) > 1 or asked == {there}:
+      return False
+    (steps,) = asked
+    if steps < there:
+      self._refuse({_STEPS: (there, steps)})
+    for full in fulls.values():
+      full[_STEPS] = steps
+    return True
+
+  def _refuse(self, differences: Mapping[str, tuple[Any, Any]]) -> None:
+    """Raises SettingError if there are differences of settings."""
+    if not differences:
+      return
+    shown = '; '.join(
+      f'--{name}: {there} there, {now} now'
+      for name, (there, now) in sorted(differences.items())
+    )
+    raise SettingError(
+      'directory',
+      f'must be that of this sweep, or a new one, got {self.directory}, which '
+      f'has one of other settings: {shown}. Use its settings, choose another '
+      'directory, or start over (--fresh).',
+    )
+
+
+def _key(settings: Settings) -> str:
+  return json.dumps(settings, sort_keys=True)
+
+
+def name_group(
+  combination: Combination,
+  settings: Settings,
+  axes: Sequence[str],
+  taken: Mapping[str, Any],
+) -> str:
+  """Names a group's directory by values that were typed or else set."""
+  texts = {
+    axis.removeprefix('config.'): str(combination.get(axis, settings.get(axis)))
+    for axis in axes
+    if axis != SEED
+  }
+  name = ','.join(
+    f'{axis}={re.sub("[^A-Za-z0-9_.+-]", "-", text)}'
+    for axis, text in texts.items()
+  )
+  if len(name) <= _MAX_NAME and name not in taken:
+    return name
+  # Too long, or equal to another name after replacing characters.
+  digest = hashlib.sha256(repr(sorted(settings.items())).encode()).hexdigest()
+  return f'{name[:_MAX_NAME]}-{digest[:8]}'
+
+
+def load(directory: str) -> SweepManifest:
+  """Reads the manifest of a directory; a new one if it has no sweep yet."""
   try:
     with regular_files.open_inside(directory, FILE) as file:
-      found = _parse(directory, dict(json.load(file)))
-    # Replaces earlier names of settings by present ones.
-    update = reward_model_config.with_present_names
-    found.fixed = update(found.fixed)
-    found.axes = list(map(reward_model_config.renamed, found.axes))
-    found.groups = {group: update(own) for group, own in found.groups.items()}
-    return found
+      return _parse(directory, dict(json.load(file)))
   except FileNotFoundError:
     found = [
       name
@@ -96,7 +294,7 @@ def load(directory: str) -> SweepManifest | None:
         f'must be that of a sweep, or a new one, got {directory}, which is '
         f'that of a run, with {" and ".join(found)}.',
       ) from None
-    return None
+    return SweepManifest(directory)
   except (OSError, ValueError, TypeError, RecursionError) as error:
     raise SettingError(
       'directory',
@@ -112,7 +310,6 @@ def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
   if version != _VERSION:
     raise ValueError(f'its version must be {_VERSION}, got {version!r}')
   manifest = SweepManifest(directory, **contents)
-  manifest.axes = [*map(str, manifest.axes)]
   for group in dict(manifest.groups):
     if group in (os.curdir, os.pardir) or os.path.basename(group) != group:
       raise ValueError(f'groups must be names of folders, got {group!r}')
@@ -123,156 +320,11 @@ def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
     group, seed = os.path.split(path)
     if group not in manifest.groups or not _SEED.fullmatch(seed):
       raise ValueError(f'codes must belong to runs of groups, got {path!r}')
+  # Replaces earlier names of settings by present ones.
+  update = reward_model_config.with_present_names
+  manifest.fixed = update(manifest.fixed)
+  manifest.axes = [
+    reward_model_config.renamed(str(axis)) for axis in manifest.axes
+  ]
+  manifest.groups = {name: update(own) for name, own in manifest.groups.items()}
   return manifest
-
-
-def join(
-  manifest: SweepManifest,
-  asked: Sequence[tuple[grid.Combination, Settings]],
-  axes: Sequence[str],
-) -> list[grid.SweepRun]:
-  """Adds runs to the manifest of a grid, in memory; returns them in order.
-
-  The axes are the settings with several requested values.
-  """
-  if manifest.is_study:
-    raise SettingError(
-      'directory',
-      f'must be of a sweep without --study, got {manifest.directory}, which '
-      'has one with it.',
-    )
-  axes = list(dict.fromkeys([*manifest.axes, *axes]))
-  fulls = {group: manifest.settings(group) for group in manifest.groups}
-  _check_same(manifest, fulls, [settings for _, settings in asked], axes)
-  grown = _grow(manifest, fulls, asked)
-  runs: dict[str, grid.SweepRun] = {}
-  group_of = {_key(full): group for group, full in fulls.items()}
-  for combination, settings in asked:
-    own = {name: v for name, v in settings.items() if name != grid.SEED}
-    group = group_of.get(_key(own))
-    if group is None:
-      group = grid.name_group(combination, own, axes, fulls)
-      group_of[_key(own)] = group
-      fulls[group] = own
-    run = grid.make_run(group, combination)
-    if run.path in runs:
-      pair = runs[run.path], run
-      equal = ' and '.join(grid.distinguish(one, pair) for one in pair)
-      raise SettingError('', f'Two combinations are equal: {equal}.')
-    runs[run.path] = run
-  left = sorted(manifest.codes.keys() - runs.keys())
-  if grown and left:
-    raise SettingError(
-      _STEPS,
-      f'must be {manifest.fixed[_STEPS]}, or all runs in {manifest.directory} '
-      'must be requested, as they have that many steps; missing: '
-      f'{", ".join(left[:3])}{", ..." if len(left) > 3 else ""}.',
-    )
-  manifest.axes = axes
-  _divide(manifest, fulls)
-  codes = dict.fromkeys(manifest.codes) if grown else manifest.codes
-  manifest.codes = {**dict.fromkeys(runs), **codes}
-  return list(runs.values())
-
-
-def _divide(manifest: SweepManifest, fulls: Mapping[str, Settings]) -> None:
-  """Divides settings into common ones and those of groups."""
-  first, *others = fulls.values()
-  manifest.fixed = {
-    name: value
-    for name, value in first.items()
-    if name not in manifest.axes
-    and all(name in other and other[name] == value for other in others)
-  }
-  manifest.groups = {
-    group: {n: v for n, v in full.items() if n not in manifest.fixed}
-    for group, full in fulls.items()
-  }
-
-
-def join_study(manifest: SweepManifest, settings: Settings) -> None:
-  """Initializes or compares the manifest of a study."""
-  if not manifest.fixed:
-    manifest.is_study, manifest.fixed = True, dict(settings)
-  if not manifest.is_study:
-    raise SettingError(
-      'directory',
-      f'must be of a sweep with --study, got {manifest.directory}, which has '
-      'one without it.',
-    )
-  there = manifest.fixed
-  differences = {
-    name: (there.get(name), settings.get(name))
-    for name in {**there, **settings}
-    if there.get(name) != settings.get(name)
-  }
-  if differences:
-    raise _refusal(manifest.directory, differences)
-
-
-def _key(settings: Settings) -> str:
-  return json.dumps(settings, sort_keys=True)
-
-
-def _check_same(
-  manifest: SweepManifest,
-  fulls: Mapping[str, Settings],
-  asked: Sequence[Settings],
-  axes: Sequence[str],
-) -> None:
-  """Refuses changed settings that are no axes of the sweep."""
-  differences = {}
-  for settings in asked:
-    for name in settings.keys() - {*axes, grid.SEED, _STEPS}:
-      deciding = [
-        one
-        for prefix, flags in _DECIDING.items()
-        if name.startswith(prefix)
-        for one in flags
-      ]
-      # Settings that follow from others are compared if these are the same.
-      comparable = [
-        full[name]
-        for full in fulls.values()
-        if name in full
-        and all(full.get(one) == settings.get(one) for one in deciding)
-      ]
-      if comparable and comparable[0] != settings[name]:
-        differences[name] = (comparable[0], settings[name])
-  if differences:
-    raise _refusal(manifest.directory, differences)
-
-
-def _refusal(
-  directory: str, differences: Mapping[str, tuple[Any, Any]]
-) -> SettingError:
-  shown = '; '.join(
-    f'--{name}: {there} there, {now} now'
-    for name, (there, now) in sorted(differences.items())
-  )
-  return SettingError(
-    'directory',
-    f'must be that of this sweep, or a new one, got {directory}, which has '
-    f'one of other settings: {shown}. Use its settings, choose another '
-    'directory, or start over (--fresh).',
-  )
-
-
-def _grow(
-  manifest: SweepManifest,
-  fulls: Mapping[str, dict[str, Any]],
-  asked: Sequence[tuple[grid.Combination, Settings]],
-) -> bool:
-  """Raises the number of steps of all runs, if requested; returns whether."""
-  if _STEPS in manifest.axes or not fulls:
-    return False
-  there = manifest.fixed[_STEPS]
-  now = {settings[_STEPS] for _, settings in asked}
-  if len(now) > 1 or now == {there}:
-    return False
-  (steps,) = now
-  if steps < there:
-    raise _refusal(manifest.directory, {_STEPS: (there, steps)})
-  for full in fulls.values():
-    full[_STEPS] = steps
-  return True

@@ -1,5 +1,6 @@
 """Plans of sweeps, which yield their runs: a grid of combinations of values."""
 
+import itertools
 import math
 import os
 from collections import deque
@@ -7,7 +8,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence, Sized
 from typing import Any
 
 from repertory.components.config.settings import SettingError
-from repertory.launch.sweeps import grid
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import values as values_lib
 
@@ -25,7 +25,7 @@ class SweepPlan:
   retries = True  # Whether failed runs are repeated the next time.
 
   def __init__(self):
-    self._waiting: deque[grid.SweepRun] = deque()
+    self._waiting: deque[manifest_lib.SweepRun] = deque()
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     """Adds its runs to a manifest, in memory."""
@@ -34,7 +34,7 @@ class SweepPlan:
   def describe(self) -> str:
     raise NotImplementedError
 
-  def untried(self) -> Sequence[grid.SweepRun]:
+  def untried(self) -> Sequence[manifest_lib.SweepRun]:
     """Returns runs for smoke tests, of combinations that have never begun."""
     raise NotImplementedError
 
@@ -45,15 +45,15 @@ class SweepPlan:
     """Queues the runs to do; may write to the directory."""
     raise NotImplementedError
 
-  def next(self) -> grid.SweepRun | None:
+  def next(self) -> manifest_lib.SweepRun | None:
     """Returns a run to start; None if none is available yet."""
     return self._waiting.popleft() if self._waiting else None
 
-  def unwanted(self) -> Collection[grid.SweepRun]:
+  def unwanted(self) -> Collection[manifest_lib.SweepRun]:
     """Returns runs that should be stopped if they are running."""
     return ()
 
-  def end(self, ended: grid.FinishedRun) -> None:
+  def end(self, ended: manifest_lib.FinishedRun) -> None:
     """Processes a result."""
 
   def conclude(self) -> list[str]:
@@ -64,10 +64,9 @@ class SweepPlan:
 class GridPlan(SweepPlan):
   """Plan of a grid: all combinations of values."""
 
-  def __init__(self, given: values_lib.Given, read: Read):
+  def __init__(self, values: values_lib.Given, read: Read):
     """Reads all combinations, as `train` would."""
     super().__init__()
-    values = {grid.SEED: given.seeds, **given.values}
     number = math.prod(map(len, values.values()))
     if number > _MAX_RUNS:
       raise SettingError(
@@ -77,21 +76,21 @@ class GridPlan(SweepPlan):
       )
     self._axes = [name for name, texts in values.items() if len(texts) > 1]
     self._asked = [
-      (one, read(grid.to_arguments(one))) for one in grid.combine(values)
+      (one, read(manifest_lib.to_arguments(one))) for one in combine(values)
     ]
     self.settings = self._asked[0][1]
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     known = set(map(os.path.dirname, manifest.codes))
     self._manifest = manifest
-    self._runs = manifest_lib.join(manifest, self._asked, self._axes)
+    self._runs = manifest.add_grid(self._asked, self._axes)
     self._new = {r.group: r for r in self._runs[::-1] if r.group not in known}
 
   def describe(self) -> str:
     groups = {run.group for run in self._runs}
     return f'{count(self._runs, "run")}, {count(groups, "combination")}'
 
-  def untried(self) -> Sequence[grid.SweepRun]:
+  def untried(self) -> Sequence[manifest_lib.SweepRun]:
     return [*self._new.values()][::-1]
 
   def num_done(self) -> int:
@@ -101,6 +100,15 @@ class GridPlan(SweepPlan):
     self._waiting.extend(
       run for run in self._runs if not self._manifest.is_done(run)
     )
+
+
+def combine(
+  given: Mapping[str, values_lib.Values],
+) -> list[manifest_lib.Combination]:
+  """Returns all combinations, those of the first seed first."""
+  names = sorted(given, key=lambda name: name != manifest_lib.SEED)
+  products = itertools.product(*(given[name] for name in names))
+  return [dict(zip(names, product)) for product in products]
 
 
 def count(things: Sized, what: str) -> str:

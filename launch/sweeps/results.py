@@ -19,7 +19,7 @@ _MAX_CURVES = 10
 
 def tabulate(
   manifest: manifest_lib.SweepManifest,
-) -> list[results.scores.Score]:
+) -> list[results.groups.Score]:
   """Returns a score of each combination, by environment, the best first."""
   members: dict[str, list[results.RunRecord]] = {}
   for path, code in manifest.codes.items():
@@ -34,7 +34,7 @@ def tabulate(
     agent, environment = runs[0].agent or '', runs[0].environment or ''
     groups.append(results.Group(agent, environment, {}, runs, label))
   return sorted(
-    results.scores.score(groups),
+    results.groups.score(groups),
     key=lambda one: (one.group.environment, -one.last.mean()),
   )
 
@@ -48,7 +48,7 @@ def _describe(chosen: Mapping[str, object]) -> str:
   return ' '.join(f'{n.removeprefix("config.")}={t}' for n, t in texts.items())
 
 
-def write(rows: Sequence[results.scores.Score]) -> str:
+def write(rows: Sequence[results.groups.Score]) -> str:
   """Formats scores as a text table."""
   aggregates, wording = results.aggregates, results.wording
   lines: list[list[str]] = [[*_HEADINGS]]
@@ -59,7 +59,7 @@ def write(rows: Sequence[results.scores.Score]) -> str:
         wording.text(row.group.label),
         str(len(row.last)),
         wording.number(row.last.mean()),
-        wording.interval(interval),
+        wording.interval(*interval),
         wording.number(row.best.mean()),
         f'{min(run.steps or 0 for run in row.group.runs):,}',
       ]
@@ -71,7 +71,7 @@ def write(rows: Sequence[results.scores.Score]) -> str:
   return wording.align(lines, [i > 0 for i in range(len(lines[0]))])
 
 
-def plot(rows: Sequence[results.scores.Score], directory: str) -> str:
+def plot(rows: Sequence[results.groups.Score], directory: str) -> str:
   """Plots the best evaluations over steps; returns the path, or a reason."""
   drawn: list[results.Group] = []
   for group in (row.group for row in rows):

@@ -17,8 +17,8 @@ from optuna.storages import journal
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
 from repertory.launch.experiments import directories
-from repertory.launch.sweeps import grid, plans
 from repertory.launch.sweeps import manifest as manifest_lib
+from repertory.launch.sweeps import plans
 from repertory.launch.sweeps import values as values_lib
 
 NAME = 'sweep'
@@ -33,8 +33,8 @@ class _Open:
   """An unfinished trial, its runs, and those of them that have not ended."""
 
   trial: optuna.trial.Trial
-  runs: Sequence[grid.SweepRun]
-  left: set[grid.SweepRun]
+  runs: Sequence[manifest_lib.SweepRun]
+  left: set[manifest_lib.SweepRun]
   num_reported: int
   has_failed: bool = False
   is_pruned: bool = False
@@ -62,16 +62,22 @@ class StudyPlan(plans.SweepPlan):
   ):
     """Reads the choices, and the ends of each range, as `train` would."""
     super().__init__()
-    choices = {n: texts for n, texts in given.values.items() if len(texts) > 1}
-    if not choices and not given.ranges:
+    # Values before ranges, in which order samplers draw.
+    given = dict(sorted(given.items(), key=lambda item: _is_range(item[1])))
+    others = {n: one for n, one in given.items() if n != manifest_lib.SEED}
+    self._seeds = given[manifest_lib.SEED]
+    self._fixed = {
+      name: one[0]
+      for name, one in others.items()
+      if not _is_range(one) and len(one) == 1
+    }
+    self._given = {n: v for n, v in others.items() if n not in self._fixed}
+    if not self._given:
       raise SettingError(
         'study',
         'must have a setting with a range or several values to choose from.',
       )
-    self._given = {**choices, **given.ranges}
     self._space = {name: _distribution(v) for name, v in self._given.items()}
-    self._fixed = {n: v[0] for n, v in given.values.items() if len(v) == 1}
-    self._seeds = given.seeds
     self._num_trials = num_trials
     self._objective = objective
     self._value = _OBJECTIVES[objective]
@@ -81,30 +87,31 @@ class StudyPlan(plans.SweepPlan):
     self._open: dict[int, _Open] = {}
     self._looked_at = 0.0
     # A combination, and variants with another value of one setting.
-    ends = {
-      **choices,
-      **{n: (str(one.low), str(one.high)) for n, one in given.ranges.items()},
-      grid.SEED: self._seeds,
+    ends: dict[str, values_lib.Values] = {
+      name: (str(one.low), str(one.high)) if _is_range(one) else one
+      for name, one in self._given.items()
     }
+    ends[manifest_lib.SEED] = self._seeds
     first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
     self._probes = [first] + [
       {**first, name: text}
       for name, texts in ends.items()
       for text in texts[1:]
     ]
-    self.settings, *_ = (read(grid.to_arguments(one)) for one in self._probes)
+    self.settings, *_ = (
+      read(manifest_lib.to_arguments(one)) for one in self._probes
+    )
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     self._manifest = manifest
-    manifest_lib.join_study(
-      manifest,
+    manifest.add_study(
       {
         **self.settings,
         **{
-          name: one.text if isinstance(one, values_lib.Range) else [*one]
+          name: one.text if _is_range(one) else [*one]
           for name, one in self._given.items()
         },
-        grid.SEED: [*self._seeds],
+        manifest_lib.SEED: [*self._seeds],
         'objective': self._objective,
         'study_seed': self._seed,
       },
@@ -114,13 +121,13 @@ class StudyPlan(plans.SweepPlan):
     trials = plans.count(range(self._num_trials), 'trial')
     return f'{trials} of {plans.count(self._seeds, "seed")}'
 
-  def untried(self) -> Sequence[grid.SweepRun]:
+  def untried(self) -> Sequence[manifest_lib.SweepRun]:
     if self._manifest.codes:
       return []
     return [
-      grid.make_run('trial_0', one)
+      manifest_lib.make_run('trial_0', one)
       for one in self._probes
-      if one[grid.SEED] == self._seeds[0]
+      if one[manifest_lib.SEED] == self._seeds[0]
     ]
 
   def num_done(self) -> int:
@@ -137,7 +144,7 @@ class StudyPlan(plans.SweepPlan):
       else:  # Killed while choosing, or chosen from another space.
         self._study.tell(found.number, state=optuna.trial.TrialState.FAIL)
 
-  def next(self) -> grid.SweepRun | None:
+  def next(self) -> manifest_lib.SweepRun | None:
     while not self._waiting:
       if self._count() >= self._num_trials:
         return None
@@ -153,7 +160,7 @@ class StudyPlan(plans.SweepPlan):
       self._begin(self._study.ask(dict(self._space)))
     return self._waiting.popleft()
 
-  def end(self, ended: grid.FinishedRun) -> None:
+  def end(self, ended: manifest_lib.FinishedRun) -> None:
     number = int(ended.run.group.removeprefix('trial_'))
     one = self._open[number]
     if ended.was_stopped and ended.code != 0 and not one.is_pruned:
@@ -162,7 +169,7 @@ class StudyPlan(plans.SweepPlan):
     one.has_failed |= ended.code != 0 and not ended.was_stopped
     self._finish_if_over(number)
 
-  def unwanted(self) -> Collection[grid.SweepRun]:
+  def unwanted(self) -> Collection[manifest_lib.SweepRun]:
     """Prunes trials; returns the runs of pruned trials."""
     now = time.monotonic()
     if self._prunes and now - self._looked_at >= _LOOK_SECONDS:
@@ -186,7 +193,7 @@ class StudyPlan(plans.SweepPlan):
     return [
       f'Best: trial_{best.number}, {self._objective} return '
       f'{self._study.best_value:.4g}: '
-      + ' '.join(grid.to_arguments(_choices(best.params)))
+      + ' '.join(manifest_lib.to_arguments(_choices(best.params)))
     ]
 
   def _count(self) -> int:
@@ -199,7 +206,9 @@ class StudyPlan(plans.SweepPlan):
   def _begin(self, trial: optuna.trial.Trial) -> None:
     group, chosen = f'trial_{trial.number}', _choices(trial.params)
     runs = [
-      grid.make_run(group, {**self._fixed, **chosen, grid.SEED: seed})
+      manifest_lib.make_run(
+        group, {**self._fixed, **chosen, manifest_lib.SEED: seed}
+      )
       for seed in self._seeds
     ]
     self._manifest.groups[group] = chosen
@@ -237,7 +246,7 @@ class StudyPlan(plans.SweepPlan):
         return True
     return False
 
-  def _returns(self, run: grid.SweepRun) -> list[float]:
+  def _returns(self, run: manifest_lib.SweepRun) -> list[float]:
     """Returns the finite mean returns of a run's evaluations so far."""
     folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
     found = results.logs.Logs(folder).column('evaluator', 'episode_return')
@@ -261,6 +270,10 @@ def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:
     pruner=optuna.pruners.MedianPruner(),
     load_if_exists=True,
   )
+
+
+def _is_range(one: object) -> bool:
+  return isinstance(one, values_lib.Range)
 
 
 def _distribution(

@@ -1,25 +1,40 @@
-"""Runs a sweep: locks its directory, and executes its plan."""
+"""Runs a sweep: locks its directory, and executes its plan in processes."""
 
 import contextlib
 import dataclasses
 import os
 import signal
+import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from repertory.components.config.settings import SettingError
 from repertory.components.loggers import figures
 from repertory.launch.experiments import directories
+from repertory.launch.platform import child_processes, interrupts
 from repertory.launch.results import logs as logs_lib
-from repertory.launch.sweeps import grid, plans, pool
 from repertory.launch.sweeps import manifest as manifest_lib
+from repertory.launch.sweeps import plans
 
+OUTPUT = 'output.txt'  # A run's output, in its directory.
 # Folder of the lock, which in the sweep's directory would mark that as a run's.
 _HIDDEN = '.sweep'
 
 # Time-out for runs of a killed sweep, which write a checkpoint and end.
 _LEAVE_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
+_TICK_SECONDS = 0.2
+_NUM_LAST_LINES = 10
+_TAIL_BYTES = 2**14
+_CODE = """
+import sys
+del sys.path[0]  # The working directory, which `repertory` does not look into.
+from repertory.launch.platform import child_processes
+child_processes.stop_with({parent})
+from repertory.launch.cli import {module}
+{module}.main()
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,21 +43,24 @@ class Ending:
 
   manifest: manifest_lib.SweepManifest
   num_done: int  # Now or before.
-  failures: Sequence[grid.FinishedRun]
+  failures: Sequence[manifest_lib.FinishedRun]
   interrupted: int | None  # The signal that ended it early.
 
 
 def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
   """Returns how many runs of a plan are done in a directory; writes nothing."""
   directories.check_writable(directory)
-  _join(directory, plan, fresh)
+  if fresh:
+    plan.join(manifest_lib.SweepManifest(directory))
+  else:
+    _join(directory, plan)
   return plan.num_done()
 
 
 def run(
   directory: str,
   plan: plans.SweepPlan,
-  options: Callable[[grid.SweepRun], Sequence[str]],
+  options: Callable[[manifest_lib.SweepRun], Sequence[str]],
   parallel: int,
   *,
   stop_seconds: float,
@@ -54,11 +72,9 @@ def run(
     _wait_for_others(manifest)
     plan.open()
     manifest.save()
-    progress = _Progress(manifest)
-    interrupted = pool.Pool(
-      plan, progress, directory, options, parallel, stop_seconds
-    ).run()
-  return Ending(manifest, plan.num_done(), progress.failures, interrupted)
+    pool = Pool(plan, manifest, options, parallel, stop_seconds)
+    interrupted = pool.run()
+  return Ending(manifest, plan.num_done(), pool.failures, interrupted)
 
 
 def describe_code(code: int | None) -> str:
@@ -70,25 +86,21 @@ def describe_code(code: int | None) -> str:
   return f'killed by {signal.Signals(-code).name}'
 
 
-def _join(
-  directory: str, plan: plans.SweepPlan, fresh: bool = False
-) -> manifest_lib.SweepManifest:
-  """Joins a plan with the manifest of a directory, a new one if `fresh`.
+def _join(directory: str, plan: plans.SweepPlan) -> manifest_lib.SweepManifest:
+  """Adds a plan to the manifest of a directory.
 
   Refuses symbolic links, which would redirect the writes of runs.
   """
-  found = None if fresh else manifest_lib.load(directory)
-  manifest = found or manifest_lib.SweepManifest(directory)
+  manifest = manifest_lib.load(directory)
   plan.join(manifest)
-  if not fresh:
-    own = (
-      _HIDDEN,
-      manifest_lib.FILE,
-      manifest_lib.UNFINISHED,
-      manifest_lib.STUDY_FILE,
-    )
-    paths = (*own, *manifest.groups, *manifest.codes)
-    directories.check_kinds(directory, paths, 'a sweep')
+  own = (
+    _HIDDEN,
+    manifest_lib.FILE,
+    manifest_lib.UNFINISHED,
+    manifest_lib.STUDY_FILE,
+  )
+  paths = (*own, *manifest.groups, *manifest.codes)
+  directories.check_kinds(directory, paths, 'a sweep')
   return manifest
 
 
@@ -126,37 +138,152 @@ def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
       time.sleep(_LOOK_SECONDS)
 
 
-class _Progress:
-  """Records the progress of a sweep in its manifest, and prints it."""
+def command(module: str) -> list[str]:
+  """Returns the command of a module of `cli`, which ends with this process."""
+  code = _CODE.format(parent=os.getpid(), module=module)
+  return [sys.executable, '-c', code]
 
-  def __init__(self, manifest: manifest_lib.SweepManifest):
-    self._manifest = manifest
-    self.failures: list[grid.FinishedRun] = []
 
-  def begin(self, run: grid.SweepRun) -> None:
-    self._save()  # Trials may be new.
-    _print(f'begun    {run.path}')
+def environment() -> Mapping[str, str]:
+  """Returns environment variables with the import path of this process."""
+  paths = os.pathsep.join(path for path in sys.path if path)
+  return {**os.environ, 'PYTHONPATH': paths}
 
-  def end(self, ended: grid.FinishedRun) -> None:
-    if ended.code == 0:
-      folder = os.path.join(
-        self._manifest.directory, ended.run.path, directories.LOGS
+
+class _Child:
+  """A `repertory train`, in a session that gets no signals of the terminal."""
+
+  def __init__(self, directory: str, arguments: Sequence[str]):
+    os.makedirs(directory, exist_ok=True)
+    self._output = os.path.join(directory, OUTPUT)
+    self.begun_at = time.monotonic()
+    self.stopped_at: float | None = None
+    with open(self._output, 'ab') as file:
+      self._begin = file.tell()
+      self.process = subprocess.Popen(
+        [*command('entry_point'), 'train', *arguments],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=file,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
       )
+
+  def stop(self, timeout: float) -> None:
+    """Asks the run to write a checkpoint and end, and later kills it."""
+    now = time.monotonic()
+    if self.stopped_at is None:
+      self.stopped_at = now
+      self.process.send_signal(signal.SIGTERM)
+    elif now - self.stopped_at > timeout:
+      child_processes.kill_tree(self.process)
+
+  def last_lines(self) -> list[str]:
+    try:
+      with open(self._output, 'rb') as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(self._begin, size - _TAIL_BYTES))
+        lines = file.read().decode(errors='replace').splitlines()
+    except OSError as error:
+      return [f'{self._output} cannot be read: {error.strerror}']
+    return [line for line in lines if line.strip()][-_NUM_LAST_LINES:]
+
+
+class Pool:
+  """Runs the runs of a plan, up to `parallel` at a time, and prints progress.
+
+  The first Ctrl-C, SIGTERM or SIGHUP asks all runs to stop, which they do with
+  a checkpoint. A second one, or the time-out, kills them.
+  """
+
+  def __init__(
+    self,
+    plan: plans.SweepPlan,
+    manifest: manifest_lib.SweepManifest,
+    options: Callable[[manifest_lib.SweepRun], Sequence[str]],
+    parallel: int,
+    stop_seconds: float,
+  ):
+    """Starts nothing yet; `options` returns further arguments of a run."""
+    self._plan = plan
+    self._manifest = manifest
+    self._options = options
+    self._parallel = parallel
+    self._stop_seconds = stop_seconds
+    self._running: dict[manifest_lib.SweepRun, _Child] = {}
+    self.failures: list[manifest_lib.FinishedRun] = []
+
+  def run(self) -> int | None:
+    """Runs all to their ends; returns the signal that ended it early."""
+    with interrupts.catch_interrupts() as interruption:
+      try:
+        while True:
+          if not interruption.is_set():
+            self._fill()
+          if not self._running:
+            return interruption.number
+          is_over = interruption.is_set()
+          self._stop(self._running if is_over else self._plan.unwanted())
+          time.sleep(_TICK_SECONDS)
+          self._reap()
+      except Exception:  # An error in this process.
+        self._stop(self._running)
+        deadline = time.monotonic() + self._stop_seconds
+        while time.monotonic() < deadline and any(
+          one.process.poll() is None for one in self._running.values()
+        ):
+          time.sleep(_TICK_SECONDS)
+        raise
+      finally:
+        for one in self._running.values():
+          child_processes.kill_tree(one.process)
+
+  def _fill(self) -> None:
+    """Starts runs up to the limit."""
+    while len(self._running) < self._parallel and (run := self._plan.next()):
+      self._save()  # Trials may be new.
+      _print(f'begun    {run.path}')
+      directory = os.path.join(self._manifest.directory, run.path)
+      try:
+        arguments = [*run.arguments, *self._options(run)]
+        self._running[run] = _Child(directory, arguments)
+      except OSError as error:
+        lines = [f'It could not start: {error}']
+        self._end(manifest_lib.FinishedRun(run, None, lines), 0.0)
+
+  def _stop(self, unwanted: Collection[manifest_lib.SweepRun]) -> None:
+    for run, one in self._running.items():
+      if run in unwanted or one.stopped_at is not None:
+        one.stop(self._stop_seconds)
+
+  def _reap(self) -> None:
+    for run, one in list(self._running.items()):
+      code = one.process.poll()
+      if code is not None:
+        del self._running[run]
+        ended = manifest_lib.FinishedRun(
+          run, code, one.last_lines(), one.stopped_at is not None
+        )
+        self._end(ended, time.monotonic() - one.begun_at)
+
+  def _end(self, ended: manifest_lib.FinishedRun, seconds: float) -> None:
+    """Records and prints a result."""
+    path, code = ended.run.path, ended.code
+    if code == 0:
+      folder = os.path.join(self._manifest.directory, path, directories.LOGS)
       value = logs_lib.Logs(folder).last('evaluator', 'episode_return')
       state, note = 'done', 'no evaluation'
       if value is not None:
         note = f'evaluation {figures.number(value)}'
     elif ended.was_stopped:
-      state, note = 'stopped', 'it can be resumed'
+      state, note, code = 'stopped', 'it can be resumed', None
     else:
-      state, note = 'failed', describe_code(ended.code)
+      state, note = 'failed', describe_code(code)
       self.failures.append(ended)
-    self._manifest.codes[ended.run.path] = (
-      None if state == 'stopped' else ended.code
-    )
+    self._manifest.codes[path] = code
     self._save()
-    took = figures.duration(ended.seconds)
-    _print(f'{state:8} {ended.run.path}: {note}, {took}')
+    _print(f'{state:8} {path}: {note}, {figures.duration(seconds)}')
+    self._plan.end(ended)
 
   def _save(self) -> None:
     """Saves the manifest; on failure, prints a warning."""

@@ -12,6 +12,7 @@ as a list would look like several values otherwise.
 import dataclasses
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
@@ -35,13 +36,8 @@ class Range:
   is_log: bool = False
 
 
-@dataclasses.dataclass(frozen=True)
-class Given:
-  """Values and ranges of all settings, by name: flags, and `config.<name>`."""
-
-  seeds: Values
-  values: Mapping[str, Values]
-  ranges: Mapping[str, Range]
+# `Values` or a `Range` of each setting, by name: flags, and `config.<name>`.
+Given = Mapping[str, Any]
 
 
 def read(name: str, text: str, kind: type) -> Values | Range:

@@ -5,6 +5,7 @@ stream time steps to an inference server, in the learner's process or in its
 own, which selects actions and writes to replay.
 """
 
+import contextlib
 import dataclasses
 import functools
 import math
@@ -16,10 +17,11 @@ from repertory.components.config.settings import SettingError
 from repertory.components.inference import client
 from repertory.components.runtime import devices
 from repertory.launch import experiments, nodes
-from repertory.launch.coordination import kinds, starts
+from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
+  bellman_updaters,
   learner_devices,
   parts,
   topology,
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(topology.BellmanUpdaterTopology):
+class Central(bellman_updaters.BellmanUpdaterTopology):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
 
   Attributes:
@@ -143,7 +145,7 @@ class Central(topology.BellmanUpdaterTopology):
       session=session,
       central=self,
     )
-    parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
+    self.add_bellman_updaters(planned, session)
     for server in servers if is_apart else ():
       planned.add(server)
 
@@ -168,15 +170,13 @@ class Central(topology.BellmanUpdaterTopology):
         kinds.ACTOR.numbered(index),
         nodes.thin_actor.ThinActorNode,
         calls(index),
-        settings=nodes.thin_actor.ThinSettings(
-          server=servers[index % len(servers)].name,
-          environment_ids=list(ids),
-          seeds=session.environment_seeds(ids),
-          environments=experiments.environment_batches.settings_of(experiment),
-          spec=session.spec,
-          timeout_seconds=experiment.timeout_seconds,
-          num_connections=self.num_connections,
-        ),
+        server=servers[index % len(servers)].name,
+        environment_ids=list(ids),
+        seeds=session.environment_seeds(ids),
+        environments=experiments.environment_batches.settings_of(experiment),
+        spec=session.spec,
+        timeout_seconds=experiment.timeout_seconds,
+        num_connections=self.num_connections,
       )
     return planned
 
@@ -244,17 +244,13 @@ def _make_evaluator(context, session, server, home):
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  context.report_start(f'waiting for {server}')
-  address = starts.find_address(
-    context.coordinator,
-    server,
-    asks=context.name,
-    timeout_seconds=experiment.timeout_seconds,
-    stop=context.stop,
+  address = nodes.starts.find_address(
+    context, server, experiment.timeout_seconds
   )
   context.report_start('making its environments')
-  environments = nodes.evaluator.make_environments(session)
-  try:
+  with contextlib.ExitStack() as stack:
+    environments = nodes.evaluator.make_environments(session)
+    stack.callback(environments.close)
     loop, connection = nodes.thin_actor.make_loop(
       address,
       environments,
@@ -265,20 +261,9 @@ def _make_evaluator(context, session, server, home):
       timeout_seconds=experiment.timeout_seconds,
       stop=context.stop,
     )
-  except BaseException:
-    environments.close()
-    raise
-
-  def close():
-    try:
-      connection.close()
-    finally:
-      environments.close()
-
+    stack.callback(connection.close)
+    save = context.peers[home].evaluated_policy
+    close = stack.pop_all().close
   return nodes.evaluator.EvaluatorNode(
-    context,
-    session,
-    nodes.evaluator.EvaluationSetup(
-      loop, close, context.peers[home].evaluated_policy
-    ),
+    context, session, nodes.evaluator.EvaluationSetup(loop, close, save)
   )

@@ -4,12 +4,12 @@ import dataclasses
 
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.topologies import parts, topology
+from repertory.launch.topologies import bellman_updaters, parts, topology
 
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Distributed(topology.BellmanUpdaterTopology):
+class Distributed(bellman_updaters.BellmanUpdaterTopology):
   """Distributed actors that fetch the policy's variables from the learner."""
 
   name = 'distributed'
@@ -21,7 +21,7 @@ class Distributed(topology.BellmanUpdaterTopology):
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     calls = [kinds.REPLAY.name, coordinator]
     planned.plan(learner, parts.make_learner, calls, session=session)
-    parts.add_bellman_updaters(planned, session, self.num_bellman_updaters)
+    self.add_bellman_updaters(planned, session)
     calls = [learner, coordinator]
     planned.plan(
       kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session

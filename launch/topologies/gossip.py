@@ -2,13 +2,21 @@
 
 import dataclasses
 import math
+import os
+from typing import TYPE_CHECKING
 
 from repertory import components
 from repertory.components.config import choices, settings
 from repertory.components.config.settings import SettingError
-from repertory.launch import launchers, nodes
+from repertory.launch import experiments, launchers, nodes
 from repertory.launch.coordination import kinds
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import parts, topology
+
+if TYPE_CHECKING:
+  from repertory.components import specs
+  from repertory.components.transports import experience as experience_lib
+  from repertory.launch.experiments import session as session_lib
 
 
 @topology.register
@@ -89,11 +97,9 @@ class Gossip(topology.Topology):
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    share = nodes.shares.make_experiment(
-      experiment, self.num_learners - 1, self.num_learners
-    )
+    smallest = self._divide(experiment)[-1]
     try:
-      nodes.shares.describe_experience(share, spec)
+      _describe_experience(smallest, spec)
     except SettingError as error:
       problem = (
         f'{error.problem} This is for the share of one of {self.num_learners} '
@@ -106,7 +112,7 @@ class Gossip(topology.Topology):
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     planned.plan(
       learner,
-      _make_gossip,
+      nodes.gossip.GossipNode,
       [coordinator],
       session=session,
       names=self.learners,
@@ -115,7 +121,7 @@ class Gossip(topology.Topology):
     planned.plan(
       kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session
     )
-    sessions = nodes.shares.make_sessions(session, self.num_learners)
+    sessions = self._make_sessions(session)
     for index, (name, own) in enumerate(zip(self.learners, sessions)):
       planned.plan(
         name,
@@ -138,9 +144,73 @@ class Gossip(topology.Topology):
     ]
     return graph._replace(calls=[*graph.calls, *pairs])
 
+  def _divide(
+    self, experiment: experiment_lib.Experiment
+  ) -> list[experiment_lib.Experiment]:
+    """Returns the experiment of each learner, with its share of all steps."""
+    count = self.num_learners
+    period = experiment.checkpoint_period_learner_steps
+    steps, rest = divmod(experiment.max_steps, count)
+    learners = os.path.join(
+      experiment.directory, experiments.directories.LEARNERS
+    )
+    return [
+      dataclasses.replace(
+        experiment,
+        max_steps=max(1, steps + (index < rest)),
+        num_actors=1,
+        environments_per_actor=experiment.num_environments // count,
+        directory=os.path.join(learners, str(index)),
+        checkpoints_to_keep=1,
+        checkpoint_period_learner_steps=period and max(1, period // count),
+        initial_from=None,
+        storage=None,
+        callbacks=(),
+        loggers=(),
+        stop_when=None,
+      )
+      for index in range(count)
+    ]
 
-def _make_gossip(context, session, names):
-  return nodes.gossip.GossipNode(context, session, names)
+  def _make_sessions(
+    self, session: 'session_lib.Session'
+  ) -> 'list[session_lib.Session]':
+    """Returns the session of each learner, as of a new run."""
+    shares = self._divide(session.experiment)
+    # Only once: agents of sequences make a network for it, whose initial values
+    # would change the random numbers of other learners.
+    experience = _describe_experience(shares[0], session.spec)
+    counts = {
+      'steps': 0,
+      'episodes': 0,
+      'learner_steps': 0,
+      # Makes the seeds of a run differ from those of earlier ones.
+      'runs': session.counts['runs'],
+    }
+    return [
+      dataclasses.replace(
+        session,
+        experiment=experiment,
+        experience=experience,
+        counts=counts,
+        is_resumed=False,
+        transport=components.transports.InProcessTransport.kind,
+        initial=None,
+        part=experiments.session.LearnerShare(
+          index, self.num_learners, session.num_environments
+        ),
+      )
+      for index, experiment in enumerate(shares)
+    ]
+
+
+def _describe_experience(
+  experiment: experiment_lib.Experiment, spec: 'specs.EnvironmentSpec'
+) -> 'experience_lib.Experience':
+  """Returns the experience of a learner's experiment, after checking it."""
+  in_process = [components.transports.InProcessTransport.kind]
+  experience, _ = experiments.preflight.describe(experiment, spec, in_process)
+  return experience
 
 
 def _make_actor_learner(context, session, gossip, index):

@@ -13,7 +13,6 @@ from repertory.launch.platform import watchdog
 if TYPE_CHECKING:
   from repertory.components import transports, variables
   from repertory.launch.experiments import session as session_lib
-  from repertory.launch.nodes import bellman_updater, evaluator, learner
 
 
 def make_program(
@@ -42,57 +41,23 @@ def make_program(
 
 def make_learner(
   context: node.Context, session: 'session_lib.Session'
-) -> 'learner.LearnerNode':
+) -> node.Node:
   """Makes the learner node, in its thread or process."""
   transport = connect(context, session).learned
   return nodes.learner.LearnerNode(context, session, transport)
-
-
-def add_bellman_updaters(
-  planned: node_graph_lib.NodeGraph,
-  session: 'session_lib.Session',
-  count: int | None,
-) -> None:
-  """Adds Bellman updaters to the node graph, if the agent needs them."""
-  if session.experience.with_targets is None:
-    return
-  for index in range(count or 1):
-    planned.plan(
-      kinds.BELLMAN_UPDATER.numbered(index),
-      _make_bellman_updater,
-      [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
-      session=session,
-      index=index,
-    )
-
-
-def _make_bellman_updater(
-  context: node.Context, session: 'session_lib.Session', index: int
-) -> 'bellman_updater.BellmanUpdaterNode':
-  with nodes.initialization_lock.held(context):
-    updater = session.experiment.builder.make_bellman_updater(session.spec)
-  names, targets = zip(*updater.variable_client.items())
-  variable_client = _follow(
-    context,
-    session,
-    [variable for group in targets for variable in group],
-    names=names,
-  )
-  return nodes.bellman_updater.BellmanUpdaterNode(
-    context,
-    session,
-    updater,
-    variable_client=variable_client,
-    transport=connect(context, session),
-    index=index,
-  )
 
 
 def connect(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
-  return session.make_transport(nodes.replay.connect(context, session))
+  timeout_seconds = session.experiment.timeout_seconds
+  address = nodes.starts.find_address(
+    context, kinds.REPLAY.name, timeout_seconds
+  )
+  return session.make_transport(
+    components.replay.Connection(address, timeout_seconds, context.stop)
+  )
 
 
 def fetch(
@@ -107,29 +72,29 @@ def fetch(
       `variable_update_period`.
   """
   builder = session.experiment.builder
-  with nodes.initialization_lock.held(context):
+  with context.initializing():
     context.report_start('making its network')
     network = builder.make_network(session.spec)
   period = update_period or builder.config.variable_update_period
-  return network, _follow(
+  return network, make_variable_client(
     context, session, network.variables, update_period=period
   )
 
 
-def _follow(
+def make_variable_client(
   context: node.Context,
   session: 'session_lib.Session',
-  followers: Sequence[Any],
+  copies: Sequence[Any],
   **settings: Any,
 ) -> 'variables.RemoteVariableClient':
-  """Makes a client that fetches variables from the learner."""
+  """Makes a client that fetches variables from the learner into copies."""
   return components.variables.RemoteVariableClient(
     launchers.calls.RemoteSource(
       context.peers[kinds.LEARNER.name],
       session.experiment.timeout_seconds,
       context.stop,
     ),
-    followers,
+    copies,
     timeout_seconds=session.experiment.timeout_seconds,
     stop=context.stop,
     **settings,
@@ -138,7 +103,7 @@ def _follow(
 
 def make_evaluator(
   context: node.Context, session: 'session_lib.Session'
-) -> 'evaluator.EvaluatorNode':
+) -> node.Node:
   """Makes the evaluator of the learner's variables."""
   return nodes.evaluator.make(
     context, session, lambda: fetch(context, session, update_period=1)

@@ -5,6 +5,8 @@ between devices.
 """
 
 import dataclasses
+from concurrent import futures
+from typing import TYPE_CHECKING, NamedTuple
 
 from repertory import components
 from repertory.components.config import settings
@@ -14,6 +16,11 @@ from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.topologies import learner_devices, parts, topology
+
+if TYPE_CHECKING:
+  from repertory.components import transports, variables
+  from repertory.components.transports import experience as experience_lib
+  from repertory.launch.nodes import rounds
 
 
 @topology.register
@@ -98,8 +105,9 @@ class Sebulba(topology.Topology):
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    if experiment.deterministic and not nodes.local_learner.supports_lockstep(
-      experience
+    if experiment.deterministic and not (
+      _inserts_round_robin(experience)
+      and getattr(experience.items, 'are_unrolls', False)
     ):
       raise SettingError(
         'deterministic',
@@ -112,22 +120,25 @@ class Sebulba(topology.Topology):
   def program(self, session, title):
     planned = parts.make_program(session, title, has_server=False)
     num_threads = self.num_threads(session.experiment)
-    shared = nodes.local_learner.LocalLearner(session, num_threads)
     calls = [kinds.COORDINATOR.name]
+    # Made in the learner's thread; the other ones wait for it.
+    made: futures.Future[_Learner] = futures.Future()
     planned.plan(
       kinds.LEARNER.name,
       _make_learner,
       calls,
-      shared=shared,
+      session=session,
+      num_actors=num_threads,
       names=self.learner_devices,
+      made=made,
     )
     planned.plan(
       kinds.EVALUATOR.name,
       _make_evaluator,
       calls,
       session=session,
-      shared=shared,
       device=self._device_of(0),
+      made=made,
     )
     size = session.experiment.num_environments // num_threads
     for index in range(num_threads):
@@ -135,10 +146,11 @@ class Sebulba(topology.Topology):
         kinds.ACTOR.numbered(index),
         _make_actor,
         calls,
-        shared=shared,
+        session=session,
         index=index,
         ids=range(index * size, (index + 1) * size),
         device=self._device_of(index),
+        made=made,
       )
     return planned
 
@@ -157,18 +169,108 @@ class Sebulba(topology.Topology):
     return names[index % len(names)] if names else None
 
 
-def _make_learner(context, shared, names):
+class _Learner(NamedTuple):
+  """Parts of the learner that evaluator and actors use.
+
+  Attributes:
+    publisher: Publisher of the learner's variables.
+    transport: Transport of experience, in memory.
+    rounds: Schedule of a deterministic run; None for others.
+  """
+
+  publisher: 'variables.Publisher'
+  transport: 'transports.InProcessTransport'
+  rounds: 'rounds.Rounds | None'
+
+
+def _make_learner(context, session, num_actors, names, made):
+  """Makes transport, learner, publisher and rounds, in this order."""
+  is_deterministic = session.experiment.deterministic
+  if is_deterministic:
+    context = nodes.rounds.finishing_rounds(context)
   with learner_devices.on_devices(names):
-    return shared.make(context)
-
-
-def _make_actor(context, shared, index, ids, device):
-  with components.runtime.compilation.on_device(device):
-    return shared.make_actor(context, index, ids)
-
-
-def _make_evaluator(context, session, shared, device):
-  with components.runtime.compilation.on_device(device):
-    return nodes.evaluator.make(
-      context, session, lambda: shared.follow(context)
+    transport = session.make_in_process_transport(
+      context.stop,
+      num_actors if _inserts_round_robin(session.experience) else None,
     )
+    learner = nodes.learner.LearnerNode(context, session, transport)
+    try:
+      # Before the first update, which must not overlap with a read.
+      publisher = learner.publisher
+      rounds = None
+      if is_deterministic:
+        rounds = nodes.rounds.make(
+          session, num_actors, transport, publisher, context.stop
+        )
+    except BaseException:
+      learner.close()
+      raise
+  made.set_result(_Learner(publisher, transport, rounds))
+  return learner
+
+
+def _make_evaluator(context, session, device, made):
+  """Makes the evaluator, with a copy of the learner's variables."""
+
+  def follow():
+    publisher = _wait_for(made, context, session).publisher
+    network = session.experiment.builder.make_network(session.spec)
+    return network, components.variables.LocalVariableClient(
+      publisher, network.variables
+    )
+
+  with components.runtime.compilation.on_device(device):
+    return nodes.evaluator.make(context, session, follow)
+
+
+def _make_actor(context, session, index, ids, device, made):
+  """Makes an actor, with a copy of the learner's variables."""
+  publisher, transport, rounds = _wait_for(made, context, session)
+  with components.runtime.compilation.on_device(device):
+    network = session.experiment.builder.make_network(session.spec)
+    if rounds is not None:
+      return nodes.rounds.RoundActorNode(
+        context,
+        session,
+        index,
+        ids,
+        network=network,
+        publisher=publisher,
+        transport=transport,
+        rounds=rounds,
+      )
+    wait = components.replay.local.WaitPolicy(
+      session.experiment.timeout_seconds, context.stop
+    )
+    return nodes.actor.ActorNode(
+      context,
+      session,
+      ids,
+      network=network,
+      variable_client=components.variables.LocalVariableClient(
+        publisher, network.variables
+      ),
+      transport=transport.at(wait, index),
+    )
+
+
+def _wait_for(made, context, session) -> _Learner:
+  """Waits until the learner is made.
+
+  Networks are made after it: they draw from the same random seed.
+  """
+  return nodes.starts.wait_for(
+    context,
+    kinds.LEARNER.name,
+    lambda: made.result() if made.done() else None,
+    session.experiment.timeout_seconds,
+  )
+
+
+def _inserts_round_robin(experience: 'experience_lib.Experience') -> bool:
+  """Returns whether actors insert their items in turns.
+
+  They do if the unrolls of all environments end together, so none is ahead of
+  the slowest by more than its pending items.
+  """
+  return experience.table.is_queue and experience.items.slots_end_together

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from repertory import components
-from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
@@ -216,42 +215,6 @@ class Topology(abc.ABC):
       calls,
       shared=[plan.names for plan in program if plan.beside],
     )
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class BellmanUpdaterTopology(Topology):
-  """Topology with a configurable number of Bellman updaters.
-
-  Attributes:
-    num_bellman_updaters: Nodes that compute targets, for agents whose learner
-      does not; None for one.
-  """
-
-  has_bellman_updaters = True
-
-  num_bellman_updaters: int | None = settings.field(
-    None,
-    'nodes that compute targets, for agents whose learner does not; default: '
-    'one for such an agent.',
-  )
-
-  def __post_init__(self):
-    count = self.num_bellman_updaters
-    if count is not None and count < 1:
-      raise SettingError(
-        'num_bellman_updaters',
-        f'must be at least 1, or left out; got {count}.',
-      )
-
-  def check_experience(self, experiment, experience, spec):
-    super().check_experience(experiment, experience, spec)
-    if experience.with_targets is None and self.num_bellman_updaters:
-      raise SettingError(
-        'num_bellman_updaters',
-        f'must be left out for agent {experiment.agent!r} with these settings: '
-        "its learner computes targets itself. That of 'qtopt' does not if "
-        'train_buffer_size is set.',
-      )
 
 
 def names_of_able(setting: str) -> str:

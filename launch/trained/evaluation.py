@@ -10,9 +10,8 @@ import numpy as np
 from repertory.components.actors import environment_loop, episode_metrics
 from repertory.components.config import settings
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.nodes import video_recording
 from repertory.launch.platform import interrupts
-from repertory.launch.trained import loading
+from repertory.launch.trained import loading, videos
 from repertory.launch.trained import policy as policy_lib
 
 # Purposes of seeds, as in `Session`.
@@ -39,7 +38,7 @@ def evaluate(
     best: Whether to evaluate the policy with the best evaluation return during
       training, instead of the newest.
     video: Folder for videos of the episodes, see
-      `video_recording.VideoRecorder`; True for `videos` in
+      `videos.VideoRecorder`; True for `videos` in
       the experiment's directory, False for no videos.
     video_format: File format of videos, 'mp4' or 'gif'.
     trust: Whether to import modules named in the checkpoint, such as
@@ -62,7 +61,7 @@ def evaluate(
     trained = loading.read(run, best, trust)
     folder = None
     if video is not False:
-      folder = video_recording.prepare(video, video_format, trained.directory)
+      folder = videos.prepare(video, video_format, trained.directory)
     return _run(trained, num_episodes, folder, video_format, is_interrupted)
 
 
@@ -83,7 +82,7 @@ def _run(
     environments: Any = trained.make_environments(seeds, folder is not None)
     stack.callback(environments.close)
     if folder is not None:
-      environments = video_recording.VideoRecorder(
+      environments = videos.VideoRecorder(
         environments, folder, num_episodes, video_format
       )
       stack.callback(environments.close)

@@ -47,12 +47,6 @@ class _Policy(interfaces.Policy):
     return noise
 
 
-def _widen(policy, observation, step_type, state):
-  output = policy.step(observation, {**state, 'count': tf.zeros([5])})
-  count = tf.cast(output.state['count'], tf.float64)
-  return output._replace(state={**output.state, 'count': count})
-
-
 def _act_always(policy, observation, step_type, state):
   state = policy.reset_state(state, tf.equal(step_type, 0))
   return policy.step(observation, state)
@@ -68,7 +62,6 @@ _WRONG_POLICIES = {
   'actions_fit_the_spec': {
     '_limit': lambda policy, action: 2 * tf.tanh(10 * action)
   },
-  'state_keeps_its_form': {'act': _widen},
   'same_state_same_output': {
     '_noise': lambda policy, noise: tf.random.uniform(noise.shape)
   },
@@ -128,7 +121,7 @@ class _Update(interfaces.Update):
     self.network.w.assign_sub(self._rate() * self.momentum)
     return interfaces.UpdateResult(
       {'loss': self._metric(loss)},
-      self._priorities(tf.reduce_mean(tf.abs(errors), -1)),
+      tf.reduce_mean(tf.abs(errors), -1),
     )
 
   @property
@@ -143,19 +136,6 @@ class _Update(interfaces.Update):
 
   def _metric(self, loss):
     return loss
-
-  def _priorities(self, errors):
-    return errors
-
-
-class _ExportsCopies(_Update):
-  def __init__(self, network):
-    super().__init__(network)
-    self.copies = [tf.Variable(network.w)]
-
-  @property
-  def exports(self):
-    return {'policy': self.copies}
 
 
 class _KeepsOthers(_Update):
@@ -230,15 +210,10 @@ class _Updates(testing.UpdateConformance):
 @pytest.mark.parametrize(
   ('update_class', 'check'),
   [
-    (_ExportsCopies, 'exports_variables_of_the_network'),
     (_KeepsOthers, 'exports_belong_to_its_variables'),
     (
       _wrong_update(_metric=lambda update, loss: tf.stack([loss, loss])),
       'metrics_are_finite_scalars',
-    ),
-    (
-      _wrong_update(_priorities=lambda update, errors: tf.reduce_mean(errors)),
-      'priorities_are_of_the_items',
     ),
     (_Annealing, 'all_it_knows_is_in_its_variables'),
     (_Growing, 'its_variables_exist_beforehand'),

@@ -39,13 +39,6 @@ class _BadObservation(_Batch):
     return timestep._replace(observation=timestep.observation + 7)
 
 
-class _Reusing(_Batch):
-  def _say(self, timestep):
-    self._kept = getattr(self, '_kept', timestep.reward)
-    self._kept[:] = timestep.reward + timestep.step_type
-    return timestep._replace(reward=self._kept)
-
-
 class _SeededAlike(_Batch):
   def _make(self, seeds):
     return [catch.Catch(seed=0) for _ in seeds]
@@ -77,7 +70,6 @@ class _Checks(conformance.EnvironmentBatchConformance):
   ('batch_class', 'check'),
   [
     (_BadObservation, 'timesteps'),
-    (_Reusing, 'arrays_stay_as_they_are'),
     (_SeededAlike, 'seeds'),
     (_Greedy, 'actions_of_ended_slots_are_ignored'),
     (_SeededAlike, 'slots_do_what_environments_do_alone'),

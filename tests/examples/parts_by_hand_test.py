@@ -47,3 +47,14 @@ def test_deadlock_error_is_that_of_the_page():
   with pytest.raises(replay.DeadlockError) as error:
     next(local.LocalBatches(table, 32))
   assert str(error.value).split() == message.split()
+
+
+def test_table_beside_single_is_in_the_order_of_both():
+  page = (_ROOT / 'docs' / 'topologies.md').read_text('utf-8')
+  rows = re.findall(r'(?m)^\| .* \| `(.+)` \| `(.+)` \|$', page)
+  scripts = 'examples/parts_by_hand.py', 'launch/topologies/single.py'
+  for path, lines in zip(scripts, zip(*rows[-8:])):
+    script = (_ROOT / path).read_text('utf-8')
+    places = [script.find(line) for line in lines]
+    assert -1 not in places
+    assert places == sorted(places)

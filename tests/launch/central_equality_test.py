@@ -153,15 +153,13 @@ def _act_centrally(session, coordinator, connection, source, num_connections):
   actors = [
     thin.ThinActorNode(
       lone_nodes.make_context(f'actor/{index}', coordinator),
-      thin.ThinSettings(
-        server='inference/0',
-        environment_ids=list(_ids(index)),
-        seeds=session.environment_seeds(_ids(index)),
-        environments=environment_batches.settings_of(session.experiment),
-        spec=session.spec,
-        timeout_seconds=20,
-        num_connections=num_connections,
-      ),
+      server='inference/0',
+      environment_ids=_ids(index),
+      seeds=session.environment_seeds(_ids(index)),
+      environments=environment_batches.settings_of(session.experiment),
+      spec=session.spec,
+      timeout_seconds=20,
+      num_connections=num_connections,
     )
     for index in range(_NUM_ACTORS)
   ]

@@ -58,19 +58,6 @@ class TestRecords:
     assert len(inserts) == len(samples) > 0
     assert np.all(inserts + samples <= 1)
 
-  def test_resumed_run_counts_on(self, folder):
-    config = dict(_DQN)
-    experiment = launch.make_experiment(
-      'dqn', 'catch', max_steps=320, config=config, directory='runs/seed_0',
-      evaluation_episodes=0,
-    )  # fmt: skip
-    launch.run(experiment, display=False)
-    run = results.read('runs/seed_0')
-    assert [next(iter(row)) for row in run.starts] == ['begun', 'ended'] * 2
-    assert (run.steps, run.max_steps) == (320, 320)
-    assert run.starts[2]['steps'] == 300
-    assert 'resumed from checkpoint' in run.starts[2]['message']
-
   def test_is_running_while_it_runs_and_failed_when_it_failed(self, tmp_path):
     seen = []
 
@@ -86,19 +73,6 @@ class TestRecords:
     run = results.read(tmp_path / 'run')
     assert (run.state, run.why) == ('failed', 'actor/0: RuntimeError: trouble')
     assert run.steps
-
-  def test_garbled_ledger_is_set_aside(self, folder):
-    os.makedirs('runs/new/logs')
-    with open('runs/new/logs/runs.jsonl', 'w') as file:
-      file.write('mine\n')
-    experiment = launch.make_experiment(
-      'dqn', 'catch', max_steps=30, config=_DQN, directory='runs/new',
-      evaluation_episodes=0,
-    )  # fmt: skip
-    launch.run(experiment, display=False)
-    assert results.read('runs/new').state == 'done'
-    names = [n for n in os.listdir('runs/new/logs') if 'runs.jsonl.' in n]
-    assert len(names) == 1
 
 
 class TestCommands:

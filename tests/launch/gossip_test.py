@@ -10,7 +10,7 @@ import pytest
 
 from repertory import launch
 from repertory.launch.experiments import directories
-from repertory.launch.nodes import checkpoint_transfer
+from repertory.launch.nodes import joint_checkpoints
 from repertory.launch.topologies import gossip as topology_lib
 from support.launch import log_files
 
@@ -51,7 +51,7 @@ def _parts_of(directory):
   found = []
   for archive in _archives_of(checkpoint):
     with archive:
-      found.append(checkpoint_transfer.read_arrays(archive.filename))
+      found.append(joint_checkpoints.read_arrays(archive.filename))
   return found, checkpoint
 
 

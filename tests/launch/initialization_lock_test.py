@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from repertory import launch
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.nodes import initialization_lock, learner
+from repertory.launch.nodes import learner
 from support.launch import lone_nodes, sessions
 
 _SECONDS = 60
@@ -58,7 +58,7 @@ def test_network_made_beside_a_learner_does_not_change_it(run, monkeypatch):
   def make_actor_network():
     assert is_set.wait(_SECONDS)
     context = lone_nodes.make_context('actor/0', coordinator)
-    with initialization_lock.held(context):
+    with context.initializing():
       session.experiment.builder.make_network(session.spec)
     is_made.set()
 
@@ -85,7 +85,7 @@ def test_waits_for_the_lock_and_sends_heartbeats(run, monkeypatch):
     return poll(node)
 
   def enter():
-    with initialization_lock.held(context):
+    with context.initializing():
       return 'alone'
 
   monkeypatch.setattr(coordinator, 'poll', note_and_poll)
@@ -94,8 +94,8 @@ def test_waits_for_the_lock_and_sends_heartbeats(run, monkeypatch):
   )
   with futures.ThreadPoolExecutor() as threads:
     with (
-      initialization_lock.held(other),
-      initialization_lock.held(other),  # The lock is reentrant.
+      other.initializing(),
+      other.initializing(),  # The lock is reentrant.
     ):
       waits = threads.submit(enter)
       for _ in range(3):

@@ -22,7 +22,6 @@ from repertory.launch.coordination import reports
 from repertory.launch.nodes import (
   actor,
   checkpoints,
-  local_learner,
   rounds,
 )
 from repertory.launch.nodes import learner as learner_lib
@@ -147,7 +146,7 @@ def test_rounds_that_do_not_end_in_time(tmp_path, monkeypatch, whole):
     patched.setattr(
       gymnasium_adapter.GymnasiumAdapter, 'step', interrupt_and_step
     )
-    patched.setattr(local_learner, '_FINISH_SECONDS', 0.5)
+    patched.setattr(rounds, '_FINISH_SECONDS', 0.5)
     assert _run(tmp_path).interrupted == signal.SIGINT
   with pytest.raises(checkpointing.CheckpointError, match='middle of a step'):
     _run(tmp_path)

@@ -68,3 +68,12 @@ def test_full_disk_ends_nothing(tmp_path):
   ):
     finish(_STATUS, None)
   assert (tmp_path / 'runs.jsonl').read_text() == ''
+
+
+def test_garbled_file_is_set_aside(tmp_path):
+  (tmp_path / 'runs.jsonl').write_text('mine\n')
+  with run_metadata.writing(str(tmp_path), {}):
+    pass
+  assert len(_lines(tmp_path)) == 2
+  (aside,) = tmp_path.glob('runs.jsonl.*')
+  assert aside.read_text() == 'mine\n'

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+from concurrent import futures
 
 import pytest
 
@@ -9,7 +10,7 @@ from repertory import launch
 from repertory.agents import dqn, impala
 from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
-from repertory.launch.nodes import local_learner, node
+from repertory.launch.nodes import node
 from repertory.launch.platform import watchdog
 from repertory.launch.topologies import sebulba
 from support.launch import log_files, pretended_nodes, sessions
@@ -128,29 +129,31 @@ class TestFailures:
     assert error.value.failure.node == 'learner'
 
 
-class TestLocalLearner:
-  @pytest.fixture(name='made')
-  def _made(self, tmp_path):
+class TestWaitForTheLearner:
+  @pytest.fixture(name='wait')
+  def _wait(self, tmp_path):
     experiment = _experiment(tmp_path, timeout_seconds=0.1)
     with sessions.open_session(experiment, topology='single') as session:
       coordinator = coordinator_lib.Coordinator(
         session, 'a title', 0, pretended_nodes.Clock()
       )
       context = node.Context('actor/0', coordinator, {}, signals.StopSignal())
-      yield local_learner.LocalLearner(session, 1), context
+      yield (
+        lambda: sebulba._wait_for(futures.Future(), context, session),
+        coordinator,
+      )
       coordinator.close()
 
-  def test_wait_has_a_time_out_that_names_it(self, made, monkeypatch):
-    learner, context = made
+  def test_time_out_names_it(self, wait, monkeypatch):
     monkeypatch.setattr(watchdog, 'START_SECONDS', 0.0)
-    with pytest.raises(TimeoutError, match="node 'learner' to be made"):
-      learner.follow(context)
+    with pytest.raises(TimeoutError, match="start of node 'learner'"):
+      wait[0]()
 
-  def test_wait_ends_with_the_run(self, made):
-    learner, context = made
-    context.coordinator.stop('interrupted')
+  def test_ends_with_the_run(self, wait):
+    call, coordinator = wait
+    coordinator.stop('interrupted')
     with pytest.raises(signals.Stopped):
-      learner.follow(context)
+      call()
 
 
 class TestRefusals:

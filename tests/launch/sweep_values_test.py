@@ -3,7 +3,7 @@
 import pytest
 
 from repertory.components.config.settings import SettingError
-from repertory.launch.sweeps import grid, values
+from repertory.launch.sweeps import manifest, plans, values
 
 
 class TestRead:
@@ -65,7 +65,7 @@ class TestRead:
 class TestGrid:
   def test_all_combinations_of_a_seed_come_before_the_next_seed(self):
     given = {'a': ('1', '2'), 'seed': ('0', '1'), 'b': ('x',)}
-    assert [(c['seed'], c['a'], c['b']) for c in grid.combine(given)] == [
+    assert [(c['seed'], c['a'], c['b']) for c in plans.combine(given)] == [
       ('0', '1', 'x'),
       ('0', '2', 'x'),
       ('1', '1', 'x'),
@@ -81,18 +81,20 @@ class TestGrid:
     }
     axes = ['config.n_step', 'config.sizes', 'env', 'seed']
     settings = {'config.lr': 0.1}  # Not typed.
-    name = grid.name_group(combination, settings, [*axes, 'config.lr'], {})
+    name = manifest.name_group(combination, settings, [*axes, 'config.lr'], {})
     assert name == 'n_step=3,sizes=8-8,env=gym-A-b-c-1,lr=0.1'
-    run = grid.make_run(name, {**combination, 'seed': '7'})
+    run = manifest.make_run(name, {**combination, 'seed': '7'})
     assert run.path == f'{name}/seed_7'
-    assert grid.make_run('', {'seed': '7'}).path == 'seed_7'
+    assert manifest.make_run('', {'seed': '7'}).path == 'seed_7'
 
   def test_names_that_others_have_and_long_ones_get_a_digest(self):
-    one = grid.name_group({'env': 'a:b'}, {'env': 'a:b'}, ['env'], {})
-    other = grid.name_group({'env': 'a-b'}, {'env': 'a-b'}, ['env'], {one: {}})
+    one = manifest.name_group({'env': 'a:b'}, {'env': 'a:b'}, ['env'], {})
+    other = manifest.name_group(
+      {'env': 'a-b'}, {'env': 'a-b'}, ['env'], {one: {}}
+    )
     assert one == 'env=a-b'
     assert other.startswith('env=a-b-')
     texts = ['x' * 300 + end for end in 'yz']
-    long = [grid.name_group({'e': t}, {'e': t}, ['e'], {}) for t in texts]
+    long = [manifest.name_group({'e': t}, {'e': t}, ['e'], {}) for t in texts]
     assert len(set(long)) == 2
     assert all(len(name) < 200 for name in long)

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from repertory.environments.tensor.minatar import game
@@ -18,24 +19,24 @@ _RAMP_PERIOD = 100
 class Lanes(NamedTuple):
   """Enemies and treasures in the lanes, `[B, 8]`."""
 
-  x: tf.Tensor  # Column, int32.
+  x: game.Leaf  # Column, int32.
   # Direction, 1 right or -1 left; 0 if the lane is empty. int32.
-  step: tf.Tensor
-  gold: tf.Tensor  # Whether it is treasure, bool.
+  step: game.Leaf
+  gold: game.Leaf  # Whether it is treasure, bool.
 
 
 class AsterixState(NamedTuple):
   """State of the game, int32 `[B]` except for the lanes."""
 
-  x: tf.Tensor  # Column of the player.
-  y: tf.Tensor  # Row of the player.
+  x: game.Leaf  # Column of the player.
+  y: game.Leaf  # Row of the player.
   lanes: Lanes  # Enemies and treasures.
-  spawn_wait: tf.Tensor  # Steps until the next arrival.
-  move_wait: tf.Tensor  # Steps until everything in the lanes moves.
-  spawn_period: tf.Tensor  # Steps between two arrivals.
-  move_period: tf.Tensor  # Steps between two moves.
-  ramp_wait: tf.Tensor  # Steps until the difficulty increases, minus two.
-  ramps: tf.Tensor  # Number of difficulty increases.
+  spawn_wait: game.Leaf  # Steps until the next arrival.
+  move_wait: game.Leaf  # Steps until everything in the lanes moves.
+  spawn_period: game.Leaf  # Steps between two arrivals.
+  move_period: game.Leaf  # Steps between two moves.
+  ramp_wait: game.Leaf  # Steps until the difficulty increases, minus two.
+  ramps: game.Leaf  # Number of difficulty increases.
 
 
 class Asterix(game.Game):
@@ -53,22 +54,18 @@ class Asterix(game.Game):
   draws_per_step = 3
 
   def _begin(self, draws: tf.Tensor) -> AsterixState:
-    size = draws.shape[0]
-    empty = tf.zeros([size, _NUM_LANES], tf.int32)
-
-    def fill(value: int) -> tf.Tensor:
-      return tf.fill([size], value)
-
+    del draws
+    empty = np.zeros(_NUM_LANES, np.int32)
     return AsterixState(
-      x=fill(5),
-      y=fill(5),
-      lanes=Lanes(empty, empty, tf.zeros_like(empty, tf.bool)),
-      spawn_wait=fill(_SPAWN_PERIOD),
-      move_wait=fill(_MOVE_PERIOD),
-      spawn_period=fill(_SPAWN_PERIOD),
-      move_period=fill(_MOVE_PERIOD),
-      ramp_wait=fill(_RAMP_PERIOD),
-      ramps=fill(0),
+      x=5,
+      y=5,
+      lanes=Lanes(empty, empty, empty > 0),
+      spawn_wait=_SPAWN_PERIOD,
+      move_wait=_MOVE_PERIOD,
+      spawn_period=_SPAWN_PERIOD,
+      move_period=_MOVE_PERIOD,
+      ramp_wait=_RAMP_PERIOD,
+      ramps=0,
     )
 
   def _play(
@@ -76,16 +73,8 @@ class Asterix(game.Game):
   ) -> tuple[AsterixState, tf.Tensor, tf.Tensor]:
     spawns = tf.equal(state.spawn_wait, 0)
     lanes = _spawn(state.lanes, spawns, draws)
-    x = game.shift(
-      state.x, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
-    )
-    y = game.shift(
-      state.y,
-      tf.equal(move, game.UP),
-      tf.equal(move, game.DOWN),
-      _LANES[0],
-      _LANES[-1],
-    )
+    x = game.move_sideways(state.x, move)
+    y = game.move_vertically(state.y, move, _LANES[0], _LANES[-1])
     # First the player's own collisions, then those with moving things.
     lanes, found_before, hit_before = _meet(lanes, x, y)
     moves = tf.equal(state.move_wait, 0)
@@ -154,13 +143,11 @@ def _meet(
 
 
 def _ramp(state: AsterixState) -> AsterixState:
-  ramps = (state.spawn_period > 1) | (state.move_period > 1)
+  ramps = game.can_speed_up(state, 1)
   due = ramps & (state.ramp_wait < 0)
   wait = state.ramp_wait - game.to_int(ramps)
-  return state._replace(
-    ramp_wait=tf.where(due, _RAMP_PERIOD, wait),
-    **game.speed_up(state.move_period, state.spawn_period, state.ramps, due, 1),
-  )
+  state = state._replace(ramp_wait=tf.where(due, _RAMP_PERIOD, wait))
+  return game.speed_up(state, due, 1)
 
 
 def _mark(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:

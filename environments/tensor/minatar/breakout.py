@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import numpy as np
 import tensorflow as tf
 
 from repertory.environments.tensor.minatar import game
@@ -13,15 +14,15 @@ _WALL_ROWS = (1, 2, 3)
 class BreakoutState(NamedTuple):
   """State of the game, `[B, ...]`."""
 
-  x: tf.Tensor  # Column of the ball, int32.
-  y: tf.Tensor  # Row of the ball, int32.
-  step_x: tf.Tensor  # Horizontal direction, 1 right or -1 left, int32.
-  step_y: tf.Tensor  # Vertical direction, 1 down or -1 up, int32.
-  trail_x: tf.Tensor  # Column of the ball one step before, int32.
-  trail_y: tf.Tensor  # Row of the ball one step before, int32.
-  paddle: tf.Tensor  # Column of the paddle, in the last row; int32.
-  bricks: tf.Tensor  # Bricks in rows 1 to 3, bool `[B, 3, 10]`.
-  in_wall: tf.Tensor  # Whether the ball's last field had a brick, bool.
+  x: game.Leaf  # Column of the ball, int32.
+  y: game.Leaf  # Row of the ball, int32.
+  step_x: game.Leaf  # Horizontal direction, 1 right or -1 left, int32.
+  step_y: game.Leaf  # Vertical direction, 1 down or -1 up, int32.
+  trail_x: game.Leaf  # Column of the ball one step before, int32.
+  trail_y: game.Leaf  # Row of the ball one step before, int32.
+  paddle: game.Leaf  # Column of the paddle, in the last row; int32.
+  bricks: game.Leaf  # Bricks in rows 1 to 3, bool `[B, 3, 10]`.
+  in_wall: game.Leaf  # Whether the ball's last field had a brick, bool.
 
 
 class Breakout(game.Game):
@@ -41,26 +42,23 @@ class Breakout(game.Game):
   def _begin(self, draws: tf.Tensor) -> BreakoutState:
     from_left = draws[:, 0] < 0.5
     x = tf.where(from_left, 0, LAST)
-    y = tf.fill(x.shape, 3)
     return BreakoutState(
       x,
-      y,
+      y=3,
       step_x=tf.where(from_left, 1, -1),
-      step_y=tf.ones_like(x),
+      step_y=1,
       trail_x=x,
-      trail_y=y,
-      paddle=tf.fill(x.shape, 4),
-      bricks=tf.ones([*x.shape, len(_WALL_ROWS), SIZE], tf.bool),
-      in_wall=tf.zeros_like(from_left),
+      trail_y=3,
+      paddle=4,
+      bricks=np.ones((len(_WALL_ROWS), SIZE), np.bool_),
+      in_wall=False,
     )
 
   def _play(
     self, state: BreakoutState, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[BreakoutState, tf.Tensor, tf.Tensor]:
     del draws
-    paddle = game.shift(
-      state.paddle, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
-    )
+    paddle = game.move_sideways(state.paddle, move)
     free_x = state.x + state.step_x
     x = tf.clip_by_value(free_x, 0, LAST)
     at_side = tf.not_equal(x, free_x)

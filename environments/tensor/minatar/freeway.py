@@ -18,14 +18,14 @@ _TIME_LIMIT = 2500
 class FreewayState(NamedTuple):
   """State of the game, int32 `[B, ...]`."""
 
-  y: tf.Tensor  # Row of the chicken, `[B]`.
-  pause: tf.Tensor  # Steps until it can move again, `[B]`.
-  time: tf.Tensor  # Remaining steps, `[B]`.
-  x: tf.Tensor  # Columns of the cars, `[B, 8]`.
-  wait: tf.Tensor  # Steps until each car moves, `[B, 8]`.
+  y: game.Leaf  # Row of the chicken, `[B]`.
+  pause: game.Leaf  # Steps until it can move again, `[B]`.
+  time: game.Leaf  # Remaining steps, `[B]`.
+  x: game.Leaf  # Columns of the cars, `[B, 8]`.
+  wait: game.Leaf  # Steps until each car moves, `[B, 8]`.
   # Steps between a car's moves, from 1 to 5; negative if it drives to the left.
   # `[B, 8]`.
-  pace: tf.Tensor
+  pace: game.Leaf
 
 
 class Freeway(game.Game):
@@ -46,11 +46,10 @@ class Freeway(game.Game):
 
   def _begin(self, draws: tf.Tensor) -> FreewayState:
     pace = _draw_paces(draws)
-    y = tf.fill(draws.shape[:1], LAST)
     return FreewayState(
-      y,
-      pause=tf.fill(y.shape, _PAUSE),
-      time=tf.fill(y.shape, _TIME_LIMIT),
+      y=LAST,
+      pause=_PAUSE,
+      time=_TIME_LIMIT,
       x=tf.zeros_like(pace),
       wait=tf.abs(pace),
       pace=pace,
@@ -59,11 +58,10 @@ class Freeway(game.Game):
   def _play(
     self, state: FreewayState, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[FreewayState, tf.Tensor, tf.Tensor]:
-    rested = tf.equal(state.pause, 0)
-    up = rested & tf.equal(move, game.UP)
-    down = rested & tf.equal(move, game.DOWN)
-    pause = tf.where(up | down, _PAUSE, state.pause)
-    y = game.shift(state.y, up, down)
+    move = tf.where(tf.equal(state.pause, 0), move, game.STAY)
+    walks = tf.equal(move, game.UP) | tf.equal(move, game.DOWN)
+    pause = tf.where(walks, _PAUSE, state.pause)
+    y = game.move_vertically(state.y, move)
     crossed = tf.equal(y, 0)
     y = tf.where(crossed, LAST, y)
 

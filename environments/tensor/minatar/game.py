@@ -1,7 +1,7 @@
 """Base class of the MinAtar games: sticky actions, boards, rendering."""
 
 import abc
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import tensorflow as tf
@@ -17,6 +17,10 @@ SIZE = 10
 LAST = SIZE - 1
 # MinAtar's moves; the agent's actions are all, or some of them.
 STAY, LEFT, UP, RIGHT, DOWN, FIRE = range(6)
+
+# Leaf of a game's state: a tensor `[B, ...]`, or in the result of `_begin` also
+# one value for all rows.
+Leaf: TypeAlias = Any
 
 
 class GameCore(NamedTuple):
@@ -90,8 +94,16 @@ class Game(environment.TensorEnvironment):
     draws, counters = random_streams.next_uniform_vectors(
       counters, self.draws_at_start
     )
+    state = tf.nest.map_structure(
+      lambda leaf: (
+        leaf
+        if tf.is_tensor(leaf)
+        else tf.broadcast_to(leaf, [*counters.shape, *np.shape(leaf)])
+      ),
+      self._begin(draws),
+    )
     move = tf.zeros(counters.shape, tf.int32) if before is None else before.move
-    return GameCore(self._begin(draws), move), counters
+    return GameCore(state, move), counters
 
   def advance(
     self, core: GameCore, action: tf.Tensor, counters: tf.Tensor
@@ -125,6 +137,8 @@ class Game(environment.TensorEnvironment):
   def _begin(self, draws: tf.Tensor) -> Any:
     """Returns the state at the start of an episode.
 
+    Leaves are tensors `[B, ...]`, or one value for all rows.
+
     Args:
       draws: float32 `[B, draws_at_start]` in [0, 1).
     """
@@ -155,16 +169,18 @@ def to_int(flags: tf.Tensor) -> tf.Tensor:
   return tf.cast(flags, tf.int32)
 
 
-def shift(
-  place: tf.Tensor,
-  back: tf.Tensor,
-  forth: tf.Tensor,
-  minimum: int = 0,
-  maximum: int = LAST,
+def move_sideways(x: tf.Tensor, move: tf.Tensor) -> tf.Tensor:
+  """Moves a column `[B]` by one field where the move is LEFT or RIGHT."""
+  step = to_int(tf.equal(move, RIGHT)) - to_int(tf.equal(move, LEFT))
+  return tf.clip_by_value(x + step, 0, LAST)
+
+
+def move_vertically(
+  y: tf.Tensor, move: tf.Tensor, highest: int = 0, lowest: int = LAST
 ) -> tf.Tensor:
-  """Moves a row or column `[B]` by one field, within the limits."""
-  place = place + to_int(forth) - to_int(back)
-  return tf.clip_by_value(place, minimum, maximum)
+  """Moves a row `[B]` by one field where the move is UP or DOWN."""
+  step = to_int(tf.equal(move, DOWN)) - to_int(tf.equal(move, UP))
+  return tf.clip_by_value(y + step, highest, lowest)
 
 
 def mark(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
@@ -180,25 +196,21 @@ def pad_lanes(lanes: tf.Tensor) -> tf.Tensor:
   return tf.pad(lanes, [[0, 0], [1, 1], [0, 0]])
 
 
-def speed_up(
-  move_period: tf.Tensor,
-  spawn_period: tf.Tensor,
-  ramps: tf.Tensor,
-  due: tf.Tensor,
-  shortest_move: int,
-) -> dict[str, tf.Tensor]:
-  """Increases the difficulty where due; move periods only every other time.
+def can_speed_up(state: Any, shortest_move: int) -> tf.Tensor:
+  """Returns whether the difficulty can increase, bool `[B]`."""
+  return (state.move_period > shortest_move) | (state.spawn_period > 1)
 
-  Returns:
-    The changed parts of the state.
-  """
-  faster = due & (move_period > shortest_move) & tf.equal(ramps % 2, 1)
-  more = due & (spawn_period > 1)
-  return {
-    'move_period': move_period - to_int(faster),
-    'spawn_period': spawn_period - to_int(more),
-    'ramps': ramps + to_int(due),
-  }
+
+def speed_up(state: Any, due: tf.Tensor, shortest_move: int) -> Any:
+  """Increases the difficulty where due; move periods only every other time."""
+  faster = due & (state.move_period > shortest_move)
+  faster &= tf.equal(state.ramps % 2, 1)
+  more = due & (state.spawn_period > 1)
+  return state._replace(
+    move_period=state.move_period - to_int(faster),
+    spawn_period=state.spawn_period - to_int(more),
+    ramps=state.ramps + to_int(due),
+  )
 
 
 def pick(draw: tf.Tensor, count: tf.Tensor | int) -> tf.Tensor:

@@ -43,9 +43,9 @@ class Bullets(NamedTuple):
   bullet leaves the board before its entry is needed again.
   """
 
-  x: tf.Tensor  # Column.
-  y: tf.Tensor  # Row.
-  step: tf.Tensor  # Direction, 1 right or -1 left; 0 in an empty entry.
+  x: game.Leaf  # Column.
+  y: game.Leaf  # Row.
+  step: game.Leaf  # Direction, 1 right or -1 left; 0 in an empty entry.
 
 
 class Divers(NamedTuple):
@@ -54,10 +54,10 @@ class Divers(NamedTuple):
   A diver leaves the board before two others have come.
   """
 
-  x: tf.Tensor
-  y: tf.Tensor
-  step: tf.Tensor
-  wait: tf.Tensor
+  x: game.Leaf
+  y: game.Leaf
+  step: game.Leaf
+  wait: game.Leaf
 
 
 class Enemies(NamedTuple):
@@ -67,35 +67,35 @@ class Enemies(NamedTuple):
   they came one after the other.
   """
 
-  x: tf.Tensor
-  y: tf.Tensor
-  step: tf.Tensor
-  armed: tf.Tensor  # Whether it is a submarine, bool.
-  move_wait: tf.Tensor  # Steps until it moves, int32.
-  shot_wait: tf.Tensor  # Steps until it shoots if it is a submarine, int32.
+  x: game.Leaf
+  y: game.Leaf
+  step: game.Leaf
+  armed: game.Leaf  # Whether it is a submarine, bool.
+  move_wait: game.Leaf  # Steps until it moves, int32.
+  shot_wait: game.Leaf  # Steps until it shoots if it is a submarine, int32.
 
 
 class SeaquestState(NamedTuple):
   """State of the game, int32 `[B]` unless stated otherwise."""
 
-  x: tf.Tensor  # Column of the submarine's front.
-  y: tf.Tensor  # Row of the submarine, 0 at the surface.
-  step: tf.Tensor  # Direction of the submarine, 1 right or -1 left.
-  at_surface: tf.Tensor  # Whether it has surfaced already, bool.
-  oxygen: tf.Tensor  # Steps that it can stay below the surface.
+  x: game.Leaf  # Column of the submarine's front.
+  y: game.Leaf  # Row of the submarine, 0 at the surface.
+  step: game.Leaf  # Direction of the submarine, 1 right or -1 left.
+  at_surface: game.Leaf  # Whether it has surfaced already, bool.
+  oxygen: game.Leaf  # Steps that it can stay below the surface.
   # Divers aboard; as in MinAtar, negative after six were rescued.
-  held: tf.Tensor
-  fire_wait: tf.Tensor  # Steps until it can fire.
+  held: game.Leaf
+  fire_wait: game.Leaf  # Steps until it can fire.
   bullets: Bullets  # The submarine's bullets.
   divers: Divers  # Divers in the water.
-  diver_wait: tf.Tensor  # Steps until the next diver comes.
+  diver_wait: game.Leaf  # Steps until the next diver comes.
   enemies: Enemies  # Fish and submarines.
   # Number of enemies so far, modulo the number of entries.
-  num_spawned: tf.Tensor
-  spawn_wait: tf.Tensor  # Steps until the next enemy comes.
-  spawn_period: tf.Tensor  # Steps between two arrivals of enemies.
-  move_period: tf.Tensor  # Steps between two moves of an enemy.
-  ramps: tf.Tensor  # Number of difficulty increases.
+  num_spawned: game.Leaf
+  spawn_wait: game.Leaf  # Steps until the next enemy comes.
+  spawn_period: game.Leaf  # Steps between two arrivals of enemies.
+  move_period: game.Leaf  # Steps between two moves of an enemy.
+  ramps: game.Leaf  # Number of difficulty increases.
   shots: Bullets  # Bullets of the enemies.
 
 
@@ -119,31 +119,26 @@ class Seaquest(game.Game):
   draws_per_step = 5
 
   def _begin(self, draws: tf.Tensor) -> SeaquestState:
-    size = draws.shape[0]
-
-    def fill(value: int) -> tf.Tensor:
-      return tf.fill([size], value)
-
-    pair = tf.zeros([size, 2], tf.int32)
-    slots = tf.zeros([size, _NUM_ENEMIES], tf.int32)
-    unarmed = tf.zeros_like(slots, tf.bool)
+    del draws
+    pair = np.zeros(2, np.int32)
+    slots = np.zeros(_NUM_ENEMIES, np.int32)
     return SeaquestState(
-      x=fill(5),
-      y=fill(0),
-      step=fill(-1),
-      at_surface=tf.ones([size], tf.bool),
-      oxygen=fill(_MAX_OXYGEN),
-      held=fill(0),
-      fire_wait=fill(0),
+      x=5,
+      y=0,
+      step=-1,
+      at_surface=True,
+      oxygen=_MAX_OXYGEN,
+      held=0,
+      fire_wait=0,
       bullets=Bullets(pair, pair, pair),
       divers=Divers(pair, pair, pair, pair),
-      diver_wait=fill(_DIVER_PERIOD),
-      enemies=Enemies(slots, slots, slots, unarmed, slots, slots),
-      num_spawned=fill(0),
-      spawn_wait=fill(_SPAWN_PERIOD),
-      spawn_period=fill(_SPAWN_PERIOD),
-      move_period=fill(_MOVE_PERIOD),
-      ramps=fill(0),
+      diver_wait=_DIVER_PERIOD,
+      enemies=Enemies(slots, slots, slots, slots > 0, slots, slots),
+      num_spawned=0,
+      spawn_wait=_SPAWN_PERIOD,
+      spawn_period=_SPAWN_PERIOD,
+      move_period=_MOVE_PERIOD,
+      ramps=0,
       shots=Bullets(slots, slots, slots),
     )
 
@@ -233,11 +228,10 @@ def _steer(state: SeaquestState, move: tf.Tensor) -> SeaquestState:
   """Moves the submarine, or fires if it can."""
   fires = tf.equal(move, game.FIRE) & tf.equal(state.fire_wait, 0)
   left, right = tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
-  up, down = tf.equal(move, game.UP), tf.equal(move, game.DOWN)
   wait = tf.where(fires, _FIRE_PAUSE, state.fire_wait)
   return state._replace(
-    x=game.shift(state.x, left, right),
-    y=game.shift(state.y, up, down, maximum=_LOWEST_ROW),
+    x=game.move_sideways(state.x, move),
+    y=game.move_vertically(state.y, move, lowest=_LOWEST_ROW),
     step=tf.where(left, -1, tf.where(right, 1, state.step)),
     bullets=_append(state.bullets, fires, state.x, state.y, state.step),
     fire_wait=tf.maximum(wait - 1, 0),
@@ -264,21 +258,10 @@ def _breathe(
   state = state._replace(
     held=held, oxygen=oxygen, at_surface=~below & (state.at_surface | surfaces)
   )
-  return (_ramp(state, surfaces) if ramping else state), bonus, over
-
-
-def _ramp(state: SeaquestState, surfaces: tf.Tensor) -> SeaquestState:
-  """Increases the difficulty where `surfaces`, bool `[B]`."""
-  ramps = (state.move_period > _SHORTEST_MOVE_PERIOD) | (state.spawn_period > 1)
-  return state._replace(
-    **game.speed_up(
-      state.move_period,
-      state.spawn_period,
-      state.ramps,
-      surfaces & ramps,
-      _SHORTEST_MOVE_PERIOD,
-    )
-  )
+  if ramping:
+    due = surfaces & game.can_speed_up(state, _SHORTEST_MOVE_PERIOD)
+    state = game.speed_up(state, due, _SHORTEST_MOVE_PERIOD)
+  return state, bonus, over
 
 
 def _paint_pair(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:

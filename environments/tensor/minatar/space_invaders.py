@@ -21,17 +21,17 @@ _COLUMNS = np.arange(SIZE, dtype=np.int32)
 class SpaceInvadersState(NamedTuple):
   """State of the game, `[B, ...]`."""
 
-  x: tf.Tensor  # Column of the cannon, in the last row; int32.
-  bullets: tf.Tensor  # The cannon's bullets, bool `[B, 10, 10]`.
-  bombs: tf.Tensor  # The aliens' bullets, bool `[B, 10, 10]`.
-  aliens: tf.Tensor  # The aliens, bool `[B, 10, 10]`.
-  step: tf.Tensor  # Direction of the aliens, 1 right or -1 left; int32.
-  fire_wait: tf.Tensor  # Steps until the cannon can fire, int32.
-  move_wait: tf.Tensor  # Steps until the aliens move, int32.
-  shot_wait: tf.Tensor  # Steps until one of them shoots, int32.
+  x: game.Leaf  # Column of the cannon, in the last row; int32.
+  bullets: game.Leaf  # The cannon's bullets, bool `[B, 10, 10]`.
+  bombs: game.Leaf  # The aliens' bullets, bool `[B, 10, 10]`.
+  aliens: game.Leaf  # The aliens, bool `[B, 10, 10]`.
+  step: game.Leaf  # Direction of the aliens, 1 right or -1 left; int32.
+  fire_wait: game.Leaf  # Steps until the cannon can fire, int32.
+  move_wait: game.Leaf  # Steps until the aliens move, int32.
+  shot_wait: game.Leaf  # Steps until one of them shoots, int32.
   # Upper bound of the steps between two moves of the aliens; a smaller number
   # of aliens lowers it further. int32.
-  move_period: tf.Tensor
+  move_period: game.Leaf
 
 
 class SpaceInvaders(game.Game):
@@ -50,22 +50,17 @@ class SpaceInvaders(game.Game):
   useful_moves = (game.STAY, game.LEFT, game.RIGHT, game.FIRE)
 
   def _begin(self, draws: tf.Tensor) -> SpaceInvadersState:
-    size = draws.shape[0]
-    empty = tf.zeros([size, SIZE, SIZE], tf.bool)
-
-    def fill(value: int) -> tf.Tensor:
-      return tf.fill([size], value)
-
+    del draws
     return SpaceInvadersState(
-      x=fill(5),
-      bullets=empty,
-      bombs=empty,
-      aliens=empty | _SWARM,
-      step=fill(-1),
-      fire_wait=fill(0),
-      move_wait=fill(_MOVE_PERIOD),
-      shot_wait=fill(_SHOT_PERIOD),
-      move_period=fill(_MOVE_PERIOD),
+      x=5,
+      bullets=np.zeros_like(_SWARM),
+      bombs=np.zeros_like(_SWARM),
+      aliens=_SWARM,
+      step=-1,
+      fire_wait=0,
+      move_wait=_MOVE_PERIOD,
+      shot_wait=_SHOT_PERIOD,
+      move_period=_MOVE_PERIOD,
     )
 
   def _play(
@@ -73,9 +68,7 @@ class SpaceInvaders(game.Game):
   ) -> tuple[SpaceInvadersState, tf.Tensor, tf.Tensor]:
     del draws
     fires = tf.equal(move, game.FIRE) & tf.equal(state.fire_wait, 0)
-    x = game.shift(
-      state.x, tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
-    )
+    x = game.move_sideways(state.x, move)
     # A bullet moves in the step in which it is fired.
     muzzle = _mark(x, tf.fill(x.shape, LAST)) & fires[:, None, None]
     bullets = _scroll(state.bullets | muzzle, -1)

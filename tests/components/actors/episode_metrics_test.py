@@ -139,7 +139,7 @@ def test_observation_is_what_the_environment_said():
   metrics = episode_metrics.EpisodeMetrics(
     {'seen': Seeing}, 2, original=lambda observation: observation['seen']
   )
-  metrics.begin(_Scripted().reset())
+  metrics.step(None, _Scripted().reset())
   np.testing.assert_array_equal(seen, [[0, 0], [0, 1]])
 
 

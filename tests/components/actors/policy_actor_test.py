@@ -170,24 +170,13 @@ class TestUnbatched:
     assert {row['episode_length'] for row in rows} == {9}
     # The same actions in every episode: some balls are caught, some not.
     assert {float(row['episode_return']) for row in rows} == {-1, 1}
-    self.check_calls(adder.calls, rows)
-
-  def check_calls(self, calls, rows):
-    assert len(calls) == 30 * 10
-    for i, row in enumerate(rows):
-      kind, timestep = calls[10 * i]
-      assert kind == 'first'
-      assert timestep.step_type.tolist() == [dm_env.StepType.FIRST]
-      assert timestep.reward.tolist() == [0]
-      assert timestep.discount.tolist() == [1]
-      total = 0
-      for step in range(9):
-        action, timestep, extras = calls[10 * i + 1 + step]
-        # The policy of id 2 counts from 0 in each episode.
-        assert action.tolist() == [(2 + step) % 3]
-        assert extras['count'].tolist() == [step]
-        assert timestep.observation.shape == (1, 10, 5)
-        total += timestep.reward[0]
-      assert timestep.step_type.tolist() == [dm_env.StepType.LAST]
-      assert total == row['episode_return']
-      assert timestep.discount.tolist() == [0]
+    assert len(adder.calls) == 30 * 10
+    kind, first = adder.calls[0]
+    assert kind == 'first'
+    assert (first.reward.tolist(), first.discount.tolist()) == ([0], [1])
+    for step, (action, timestep, extras) in enumerate(adder.calls[1:10]):
+      # The policy of id 2 counts from 0 in each episode.
+      assert action.tolist() == [(2 + step) % 3]
+      assert extras['count'].tolist() == [step]
+      assert timestep.observation.shape == (1, 10, 5)
+      assert timestep.last().tolist() == [step == 8]

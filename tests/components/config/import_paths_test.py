@@ -34,21 +34,12 @@ class TestFind:
     assert sys.path[0] == str(tmp_path)
     assert sys.path.count(str(tmp_path)) == 1
 
-  @pytest.mark.parametrize('init', [True, False])
-  def test_in_a_package(self, write_module, init):
+  def test_in_a_package(self, write_module):
     write_module(
       'own_b.deep.module', 'from own_b import other\nthing = other.thing'
     )
     write_module('own_b.other', 'thing = [1]')
-    if init:
-      write_module('own_b.__init__', '')
     assert import_paths.find('own_b.deep.module:thing') == [1]
-
-  def test_what_is_installed(self, write_module, tmp_path):
-    del write_module
-    path = list(sys.path)
-    assert import_paths.find('os.path:join') is os.path.join
-    assert sys.path == path
 
   def test_the_folder_comes_first(self, write_module, tmp_path, monkeypatch):
     write_module('elsewhere.own_c', 'thing = "elsewhere"')

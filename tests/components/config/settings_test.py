@@ -19,10 +19,6 @@ class _Settings:
 
 
 class TestField:
-  def test_is_a_field_with_a_default(self):
-    assert _Settings(1).sizes == (8, 4)
-    assert _Settings(1, sizes=(2,)).sizes == (2,)
-
   def test_describes_fields(self):
     assert settings.describe(_Settings) == [
       settings.Setting('required', 'int | None', dataclasses.MISSING, ''),
@@ -40,10 +36,6 @@ class TestSettingError:
     assert isinstance(error, ValueError)
     error = settings.SettingError('a', 'is off. Turn it on.', fresh=True, b='c')
     assert str(error) == "a is off. Turn it on (fresh=True, b='c')."
-
-  def test_message_with_other_spellings(self):
-    error = settings.SettingError('a', 'is a. Use b.', b=1)
-    assert error.format('--a', '--b=1') == '--a is a. Use b (--b=1).'
 
   def test_text_may_begin_with_no_setting(self):
     error = settings.SettingError('', 'The table is full.', size=3)

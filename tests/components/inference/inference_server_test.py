@@ -98,10 +98,6 @@ class TestLikeLocal:
     [
       ('recurrent_epsilon_greedy', None),
       ('stochastic', 'tcp:127.0.0.1:0'),
-      pytest.param('stochastic', None, marks=pytest.mark.chaos),
-      pytest.param(
-        'recurrent_epsilon_greedy', 'tcp:127.0.0.1:0', marks=pytest.mark.chaos
-      ),
     ],
   )
   def test_several_lanes_of_several_sizes(self, kind, address):

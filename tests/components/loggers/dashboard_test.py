@@ -104,9 +104,9 @@ def test_starting_nodes_are_shown_with_their_activities():
   ):
     assert expected in text
   # Of several with the same activity, the longest duration.
-  assert dashboard_view.list_starts(status) == [
-    'actor ×2: making 2 environments, 10 s', 'learner: 20 s',
-  ]  # fmt: skip
+  assert dashboard_view.describe(status, False).endswith(
+    'starting: actor ×2: making 2 environments, 10 s; learner: 20 s'
+  )
 
 
 def test_inference_learners_and_hosts_are_shown():
@@ -190,10 +190,3 @@ def test_lines_do_not_repeat_themselves():
     '0 steps, 2 restarts; c',
     '0 steps, after 1 m 02 s',
   ]
-
-
-def test_line_of_a_start():
-  starts = (loggers.NodeStart('replay', 'importing', 4.0),)
-  status = loggers.Status('new', elapsed_seconds=13.0, starts=starts)
-  lines = _read_lines([status, status])
-  assert lines[0] == 'new: 0 steps, starting: replay: importing, 9.0 s'

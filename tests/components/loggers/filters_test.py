@@ -83,20 +83,6 @@ def test_missing_values(sink, clock):
   ]
 
 
-def test_flush_starts_a_new_period(sink, clock):
-  logger = loggers.Aggregate(sink, 10, clock=clock)
-  clock.now = 109
-  logger.write({'a': 1})
-  logger.flush()
-  logger.flush()
-  clock.now = 118
-  logger.write({'a': 2})
-  assert [row['a'] for row in sink.rows] == [1]
-  clock.now = 119
-  logger.write({'a': 3})
-  assert [row['a'] for row in sink.rows] == [1, 2.5]
-
-
 def test_close_hands_on_the_rest_and_closes(sink, clock):
   logger = loggers.Aggregate(sink, 10, clock=clock)
   logger.write({'a': 1})

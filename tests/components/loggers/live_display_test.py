@@ -113,21 +113,6 @@ def test_time_advances_on_a_terminal_without_news(is_terminal):
       _wait(lambda: '1 m 16 s' in terminal.getvalue())
 
 
-def test_display_can_be_forgotten(monkeypatch):
-  forgotten = []
-  monkeypatch.setattr(live_display.atexit, 'register', forgotten.append)
-  terminal = _Terminal()
-  dashboard = _make(terminal)
-  dashboard.update(_status(1))
-  dashboard.update(_status(777))
-  (close,) = forgotten
-  close()
-  assert re.search('episodes +777', terminal.text())
-  close()
-  with pytest.raises(ValueError, match='after close'):
-    dashboard.update(_status(778))
-
-
 def test_status_that_cannot_be_drawn_ends_the_display_alone(caplog, capsys):
   with _make(_Terminal()) as dashboard:
     dashboard.update(_status(1))

@@ -1,6 +1,5 @@
 """Tests of Dispatch and Terminal."""
 
-import contextlib
 import io
 
 import numpy as np
@@ -37,11 +36,3 @@ def test_lines_of_a_terminal():
     'learner: note one two | nothing None | rate 1652.34\n'
   )
   assert not stream.closed
-
-
-def test_standard_output_at_the_time_of_writing():
-  logger = loggers.Terminal('actor')
-  stream = io.StringIO()
-  with contextlib.redirect_stdout(stream):
-    logger.write({'steps': 1})
-  assert stream.getvalue() == 'actor: steps 1\n'

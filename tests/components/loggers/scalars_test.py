@@ -38,7 +38,3 @@ def test_to_plain(value, expected):
 def test_nonfinite_values_stay():
   assert math.isnan(scalars.to_plain(np.float32('nan')))
   assert scalars.to_plain(tf.constant(-np.inf)) == -math.inf
-
-
-def test_lines_are_joined():
-  assert scalars.to_line('a\nb\r\nc\u2028d') == 'a b c d'

@@ -10,17 +10,16 @@ from gymnasium.envs.classic_control import cartpole
 
 from repertory.environments.adapters import gymnasium_sources
 from repertory.environments.batches import batch, vector_batch
-from support.environments import fake_gym_env
 
-FakeGymEnv = fake_gym_env.FakeGymEnv
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
 
-def make_vector():
-  """Returns an environment of two slots, and its batch."""
-  envs = gymnasium.make_vec('CartPole-v1', 2, vectorization_mode='sync')
+def make_vector(size=2):
+  """Returns a vector environment, and its batch."""
+  envs = gymnasium.make_vec('CartPole-v1', size, vectorization_mode='sync')
+  spaces = envs.single_observation_space, envs.single_action_space
   return envs, vector_batch.VectorBatch(
-    gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
+    gymnasium_sources.VectorEnvSource(envs, size, spaces, seed=0)
   )
 
 
@@ -44,10 +43,7 @@ class TestVector:
       assert gymnasium_sources.make_source('CartPole-v1', range(8)) is None
 
   def test_results_of_a_restart_are_ignored(self):
-    envs = gymnasium.make_vec('CartPole-v1', 3, vectorization_mode='sync')
-    environments = vector_batch.VectorBatch(
-      gymnasium_sources.GymnasiumVectorSource(envs, seed=0)
-    )
+    envs, environments = make_vector(3)
     environments.reset()
     # Terminated, truncated and neither; then all of them in restarted slots.
     terminated, truncated = np.eye(3, dtype=bool)[:2]

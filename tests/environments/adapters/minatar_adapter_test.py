@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from repertory.environments.adapters import minatar_adapter
-from repertory.environments.batches import seeds, vector_batch
+from repertory.environments.batches import vector_batch
+from repertory.environments.values import argument_checks
 
 minatar = pytest.importorskip('minatar')
 
@@ -16,7 +17,7 @@ def _make_twin(game: str, settings: dict, seed: int):
   twin = minatar.Environment(
     game, settings['sticky_actions'], settings['ramping']
   )
-  twin.seed(seeds.fold(seed))
+  twin.seed(argument_checks.fold_seed(seed))
   twin.reset()
   return twin
 

@@ -6,7 +6,6 @@ import dataclasses
 import gymnasium
 import numpy as np
 import pytest
-from PIL import Image
 
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
@@ -114,26 +113,6 @@ class TestContent:
       differs = (picture != own.render()).any(axis=-1)
       assert differs.mean() < 2e-3
       own.close()
-
-  def test_atari_shows_the_screens_in_color(self):
-    # The observation is the maximum of the last two frames, gray and small.
-    case = Case('atari:Breakout?threads=1', _SCREEN, 60, 2)
-    _, rendered = make_pair(case)
-    with contextlib.closing(rendered):
-      rendered.reset()
-      frames = np.zeros([0])
-      for action in draw_actions(rendered.action_spec(), 2, 15):
-        timestep = rendered.step(action)
-        for slot, frames in enumerate(rendered.render([0, 1])):
-          gray = [Image.fromarray(f).convert('L') for f in frames[-2:]]
-          highest = Image.fromarray(np.maximum(*map(np.asarray, gray)))
-          small = np.asarray(highest.resize((84, 84), Image.Resampling.BOX))
-          newest = timestep.observation[slot, ..., -1]
-          assert np.abs(small - newest.astype(float)).mean() < 2
-          # Ball and paddle are thin, and must be at the observed position.
-          paddle = newest[77:80, 6:78]
-          assert (small[77:80, 6:78] > 60).tolist() == (paddle > 60).tolist()
-    assert frames[-1].std(axis=-1).max() > 50  # Colors.
 
   def test_pole_of_tensors_leans_in_its_direction(self):
     environment = registry.make('tensor:cartpole', seed=0)

@@ -27,7 +27,7 @@ _NUM_ROWS = 20
 
 
 def _fill(value):
-  return lambda like: tf.fill(like.shape, value)
+  return lambda like: value
 
 
 def _board(*places):
@@ -39,7 +39,7 @@ def _board(*places):
 
 
 def _place(board):
-  return lambda like: tf.broadcast_to(tf.constant(board > 0), like.shape)
+  return lambda like: board > 0
 
 
 _LAST_BRICK = _board((3, 5))
@@ -51,9 +51,8 @@ def _put(slot, **values):
   def put(things):
     changed = {}
     for part, value in values.items():
-      array = getattr(things, part)  # [B, slots]
-      here = tf.equal(tf.range(array.shape[1]), slot)
-      changed[part] = tf.where(here, tf.cast(value, array.dtype), array)
+      changed[part] = getattr(things, part).copy()  # [slots]
+      changed[part][slot] = value
     return things._replace(**changed)
 
   return put

@@ -1,7 +1,5 @@
 """Tests of `TensorEnvironment`, and of its conformance tests."""
 
-import functools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -232,43 +230,13 @@ def test_reward_that_is_not_finite():
     )
 
 
-class Wrong(catch.TensorCatch):
-  """Catch with one violation at a time."""
+def test_conformance_finds_rows_that_know_each_other():
+  class Wrong(catch.TensorCatch):
+    def observe(self, core):
+      mean = tf.reduce_mean(tf.cast(core.ball_column, tf.float32))
+      return super().observe(core) + mean
 
-  def __init__(self, wrong):
-    super().__init__(rows=4)
-    self._wrong = wrong
-
-  def observation_spec(self):
-    spec = super().observation_spec()
-    return spec.replace(dtype=np.float64) if self._wrong == 'wide' else spec
-
-  def start(self, counters, before):
-    core, after = super().start(counters, before)
-    return core, counters if self._wrong == 'same_episodes' else after
-
-  def observe(self, core):
-    board = super().observe(core)
-    if self._wrong == 'neighbors':
-      board += tf.reduce_mean(tf.cast(core.ball_column, tf.float32))
-    if self._wrong == 'unequal_streams':
-      board += tf.random.uniform([])
-    return board
-
-
-@pytest.mark.parametrize(
-  ('wrong', 'test'),
-  [
-    ('wide', 'test_specs_are_of_single_precision'),
-    ('neighbors', 'test_rows_know_nothing_of_each_other'),
-    ('same_episodes', 'test_abandoned_episodes_do_not_repeat'),
-    ('unequal_streams', 'test_loop_does_what_its_steps_do'),
-  ],
-)
-def test_conformance_finds_violations(wrong, test):
-  # With the seed of an earlier test, two functions might draw the same.
-  tf.random.set_seed(None)
   checks = conformance.TensorEnvironmentConformance()
-  checks.make_environment = functools.partial(Wrong, wrong)
-  with pytest.raises((AssertionError, ValueError)):
-    getattr(checks, test)()
+  checks.make_environment = Wrong
+  with pytest.raises(AssertionError, match='row 0 alone must equal the row'):
+    checks.test_rows_know_nothing_of_each_other()

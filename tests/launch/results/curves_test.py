@@ -5,7 +5,7 @@ import pytest
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
-from repertory.launch.results import curves, scores
+from repertory.launch.results import curves, groups
 from support.launch import written_runs
 
 
@@ -162,7 +162,7 @@ class TestScores:
       tmp_path / 'a', [(0, 0.0), (100, 3.0), (100, 8.0), (200, 0.0)], seed=0
     )
     written_runs.write(tmp_path / 'b', [(0, 2.0), (150, 2.0)], seed=1)
-    (found,) = scores.score(results.group(results.find([tmp_path]).runs).groups)
+    (found,) = groups.score(results.group(results.find([tmp_path]).runs).groups)
     assert list(found.last) == [0, 2]
     assert list(found.best) == [8, 2]
     assert list(found.steps) == [200, 150]
@@ -182,7 +182,7 @@ class TestScores:
         environment=environment,
       )
     grouped = results.group(results.find([tmp_path]).runs)
-    ranked = scores.rank_overall(scores.score(grouped.groups))
+    ranked = groups.rank_overall(groups.score(grouped.groups))
     # SAC was not on y.
     assert [(one.label, one.value) for one in ranked] == [
       ('ppo', 1),

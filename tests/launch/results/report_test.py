@@ -10,7 +10,7 @@ import urllib.parse
 import pytest
 
 from repertory.launch import results
-from repertory.launch.results import report, throughput
+from repertory.launch.results import report
 from support.launch import written_runs
 
 _VOID = {'meta', 'img', 'br'}
@@ -88,10 +88,9 @@ def test_page_is_whole_and_needs_no_network(folder):
   assert 'prefers-color-scheme: dark' in text
   assert 'stroke: var(--series-0)' in text
   assert text.count('#0072b2') == 1
-
-
-def test_shows_settings_scores_and_waiting(folder):
-  texts = _Reader(_write(folder)).texts
+  assert '<h1>&lt;b&gt;&amp;&#34;, dqn on catch</h1>' in text
+  # Settings, scores and waiting.
+  texts = reader.texts
   for expected in (
     'Evaluations',
     'Scores',
@@ -106,14 +105,6 @@ def test_shows_settings_scores_and_waiting(folder):
     assert expected in texts, expected
   # One setting differs; `discount` is in the list of all settings only.
   assert texts.count('discount') == 2
-
-
-def test_heading_is_short(tmp_path):
-  for number in range(4):
-    written_runs.write(tmp_path / f'runs/{number}', environment=f'env_{number}')
-  text = _write(tmp_path)
-  assert '<h1>dqn on 4 environments</h1>' in text
-  assert '<title>Repertory: dqn on 4 environments</title>' in text
 
 
 def test_runs_without_steps_make_a_page_too(tmp_path):
@@ -162,7 +153,7 @@ class TestCourse:
     (tmp_path / 'a/diverged/step_7.npz').touch()
     with open(tmp_path / 'a/logs/runs.jsonl', 'a') as file:
       file.write(json.dumps({'begun': 'x', 'message': 'resumed from 3'}))
-    found = throughput.incidents(results.read(directory))
+    found = report.incidents(results.read(directory))
     assert [tuple(one.values()) for one in found] == [
       ('resumed', 'resumed from 3'),
       ('restarted', 'actor/0, after: Bad: 1 (× 2)'),
@@ -182,12 +173,12 @@ class TestCourse:
       tmp_path / 'a', topology='central', replay=replay
     )
     # 200 steps and 100 updates in 60 s.
-    assert throughput.pace(results.read(directory)) == {
+    assert report.pace(results.read(directory)) == {
       'steps/s': '3.333', 'updates/s': '1.667',
       'acting blocked': '75%', 'learning blocked': '25%',
       'bottleneck': 'acting waits for learning: a faster learner would help',
     }  # fmt: skip
     directory = written_runs.write(tmp_path / 'b', replay=replay)
-    pace = throughput.pace(results.read(directory))
+    pace = report.pace(results.read(directory))
     assert pace['acting blocked'] == '–'
     assert pace['bottleneck'] == 'acting and learning take turns'

@@ -16,7 +16,6 @@ from repertory.components.inference import (
   connections,
   server,
   state_store,
-  thin_actor,
 )
 from repertory.components.runtime import callers, signals
 from repertory.environments.batches import batch
@@ -237,7 +236,7 @@ class ThinLoop:
     self.client = it.client(ids, **settings)
     self.loop = environment_loop.EnvironmentLoop(
       make_batch(make_environment, ids),
-      thin_actor.ThinActor(self.client, it.spec, len(ids)),
+      client.ThinActor(self.client, it.spec, len(ids)),
     )
 
   def run(self, num_steps):

@@ -72,12 +72,12 @@ _FENCES = {
   ),
   'reverb': ('components/replay/reverb/',),
   'h5py': ('components/offline/minari.py',),
-  'matplotlib': ('launch/results/drawing.py',),
+  'matplotlib': ('launch/results/plots.py',),
   'jinja2': ('launch/results/report.py',),
   'wandb': ('launch/experiments/callbacks.py',),
   'optuna': ('launch/sweeps/study.py',),
   'fsspec': ('components/checkpoints/storage_folder.py',),
-  'imageio_ffmpeg': ('launch/nodes/videos.py',),
+  'imageio_ffmpeg': ('launch/trained/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }
 # Modules of `agents` that agents may import besides their own folder.

@@ -1,4 +1,4 @@
-"""Tests of `launch/nodes/video_recording.py`, and of videos of evaluations."""
+"""Tests of `launch/trained/videos.py`, and of videos of evaluations."""
 
 import contextlib
 import os
@@ -19,7 +19,7 @@ from repertory.environments.batches import batch
 from repertory.environments.registry import registry
 from repertory.environments.rendering import rendering
 from repertory.launch.cli import commands
-from repertory.launch.nodes import video_recording, videos
+from repertory.launch.trained import videos
 from support.environments import video_files
 
 
@@ -45,7 +45,7 @@ class _Passive:
 
 def record(environments, folder, num_episodes, video_format='mp4', **arguments):
   """Records videos of some episodes; returns the episodes."""
-  recorder = video_recording.VideoRecorder(
+  recorder = videos.VideoRecorder(
     environments, str(folder), num_episodes, video_format
   )
   loop = environment_loop.EnvironmentLoop(recorder, _Passive(environments))
@@ -184,8 +184,8 @@ class Numbered(dm_env.Environment):
 class TestPrepare:
   def test_folder(self, tmp_path):
     here = str(tmp_path)
-    assert video_recording.prepare(True, 'mp4', here) == f'{here}/videos'
-    assert video_recording.prepare('other', 'gif', here) == 'other'
+    assert videos.prepare(True, 'mp4', here) == f'{here}/videos'
+    assert videos.prepare('other', 'gif', here) == 'other'
     assert not os.listdir(here)
 
   @pytest.mark.parametrize('name', ['episode_001_return_1.0.gif', 'file'])
@@ -193,9 +193,9 @@ class TestPrepare:
     (tmp_path / name).touch()
     folder = tmp_path / name if name == 'file' else tmp_path
     with pytest.raises(settings.SettingError, match=rf'must be .*{name}'):
-      video_recording.prepare(str(folder), 'mp4', '')
+      videos.prepare(str(folder), 'mp4', '')
     with pytest.raises(settings.SettingError, match='got nothing'):
-      video_recording.prepare('', 'mp4', '')
+      videos.prepare('', 'mp4', '')
 
 
 @pytest.fixture(name='experiment')

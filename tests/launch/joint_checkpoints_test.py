@@ -1,12 +1,16 @@
 """Tests of joint checkpoints of several learners."""
 
+import errno
 import json
+import os
 import zipfile
+from unittest import mock
 
 import numpy as np
+import pytest
 
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.nodes import checkpoint_transfer, gossip_deposits
+from repertory.launch.nodes import joint_checkpoints
 
 _NAMES = ['actor_learner/0', 'actor_learner/1']
 
@@ -14,7 +18,7 @@ _NAMES = ['actor_learner/0', 'actor_learner/1']
 def _make(tmp_path):
   directory = tmp_path / '.replay'
   directory.mkdir(exist_ok=True)
-  return gossip_deposits.LearnerDeposits(str(directory), _NAMES)
+  return joint_checkpoints.LearnerDeposits(str(directory), _NAMES)
 
 
 def _send(deposits, tmp_path, index, learner_steps=0):
@@ -23,10 +27,12 @@ def _send(deposits, tmp_path, index, learner_steps=0):
     {'x': np.asarray(float(learner_steps))},
     {'counts': {'learner_steps': learner_steps}},
   )
-  archive = str(tmp_path / 'archive')
-  checkpoint_transfer.pack(path, archive)
-  for chunk in checkpoint_transfer.read_chunks(archive):
+
+  def receive(*chunk):
     deposits.receive(_NAMES[index], *chunk)
+    return True
+
+  joint_checkpoints.send(path, str(tmp_path / 'archive'), receive)
 
 
 def test_waits_for_new_archives_of_all(tmp_path):
@@ -37,7 +43,6 @@ def test_waits_for_new_archives_of_all(tmp_path):
   assert deposits.prepare() and deposits.is_complete
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
-  deposits.remove_snapshots()
   folder = deposits.write_snapshot()
   for index, steps in enumerate((3, 5)):
     with zipfile.ZipFile(f'{folder}/learner_{index}.zip') as archive:
@@ -59,6 +64,7 @@ def test_restarted_learner_is_not_waited_for(tmp_path):
   _send(deposits, tmp_path, 0, 9)
   deposits.restart(_NAMES[1])
   assert deposits.prepare()
+  deposits.remove_snapshots()
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [9, 4]
 
@@ -71,22 +77,57 @@ def _restore(tmp_path, num_learners=2):
     path = checkpointing.Checkpointer(str(tmp_path / 'before')).save(
       {'x': np.asarray(float(index))}, {'counts': {'learner_steps': index}}
     )
-    checkpoint_transfer.pack(path, str(folder / f'learner_{index}.zip'))
+    joint_checkpoints.pack(path, str(folder / f'learner_{index}.zip'))
   return folder
 
 
-def test_restored_files_are_removed_when_not_needed(tmp_path):
+def test_restored_files_are_kept_until_newer_ones_come(tmp_path):
   folder = _restore(tmp_path)
   deposits = _make(tmp_path)
   _send(deposits, tmp_path, 0, 9)
   deposits.restart(_NAMES[1])  # It begins again from what was restored.
   assert deposits.prepare()
   deposits.flush()
-  assert [path.name for path in folder.iterdir()] == ['learner_1.zip']
   assert [float(state['x']) for state in deposits.saved()] == [9, 1]
-  for index in range(2):
-    _send(deposits, tmp_path, index, 10)
-  deposits.flush()
   assert not list(folder.iterdir())
   deposits.close()
   assert not (tmp_path / '.replay').exists()
+
+
+def test_those_of_another_number_of_learners_are_removed(tmp_path):
+  folder = _restore(tmp_path, 3)
+  deposits = _make(tmp_path)
+  assert deposits.kept_of(_NAMES[0]) is None
+  assert not list(folder.iterdir())
+
+
+class TestSending:
+  @pytest.fixture(autouse=True)
+  def _set_up(self, tmp_path):
+    self.folder = tmp_path / 'written'
+    self.folder.mkdir()
+    (self.folder / 'state.json').write_text('{}')
+    yield
+    assert os.listdir(tmp_path) == ['written']
+
+  def send(self, deposit):
+    archive = str(self.folder.parent / 'archive')
+    joint_checkpoints.send(str(self.folder), archive, deposit)
+
+  def test_full_disk(self, monkeypatch):
+    def refuse(folder, path):
+      del folder
+      with open(path, 'wb') as file:
+        file.write(b'half')
+      raise OSError(errno.ENOSPC, 'No space left on device')
+
+    monkeypatch.setattr(joint_checkpoints, 'pack', refuse)
+    with pytest.raises(OSError, match='No space left'):
+      self.send(None)
+
+  def test_stops_if_the_receiver_has_no_room(self, monkeypatch):
+    monkeypatch.setattr(joint_checkpoints, '_CHUNK_BYTES', 10)
+    deposit = mock.Mock(return_value=False)
+    self.send(deposit)
+    (((offset, _, is_last), _),) = deposit.call_args_list
+    assert (offset, is_last) == (0, False)

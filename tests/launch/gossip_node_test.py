@@ -1,15 +1,15 @@
-"""Tests of `launch/nodes/gossip_means.py`."""
+"""Tests of the mean of learners that the gossip node serves."""
 
 import numpy as np
 import pytest
 
-from repertory.launch.nodes import gossip_means
+from repertory.launch.nodes import gossip
 
 _NAMES = ['actor_learner/0', 'actor_learner/1']
 
 
 def _means(*names):
-  return gossip_means.LearnerMean(names, lambda: [])
+  return gossip.LearnerMean(names, lambda: [])
 
 
 def test_steps_are_summed_over_learners():
@@ -25,7 +25,7 @@ def test_steps_are_summed_over_learners():
 
 class TestMeans:
   def test_mean_by_hand(self):
-    found = gossip_means.mean([
+    found = gossip.mean([
       {'x': np.array([1, 2], np.float32), 'n': np.array(3)},
       {'x': np.array([3, 6], np.float32), 'n': np.array(5)},
     ])  # fmt: skip

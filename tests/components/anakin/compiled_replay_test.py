@@ -1,11 +1,10 @@
-"""Compares transitions cut inside a program with those of adders."""
+"""Compares items cut inside a program with those of adders."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components import adders, replay, types
-from repertory.components.anakin import transitions
+from repertory.components import adders, anakin, replay, types
 from repertory.components.runtime import random_streams
 from support.replay import scripted_rollouts, sequence_twin
 
@@ -18,46 +17,92 @@ def _make_items(n_step, **settings):
   )
 
 
+def _make_sequences(length, period, burn_in, across_episodes):
+  return sequence_twin.make_sequences(
+    length=length,
+    period=period,
+    burn_in=burn_in,
+    across_episodes=across_episodes,
+  )
+
+
 def _make_player(items, histories, seed=0, **settings):
   experience = scripted_rollouts.make_experience(items, **settings)
-  transport = transitions.TransitionTransport(experience, len(histories), seed)
+  kind = anakin.SequenceTransport
+  if isinstance(items, adders.Transitions):
+    kind = anakin.TransitionTransport
   return scripted_rollouts.Player(
-    transport, scripted_rollouts.Script(histories)
+    kind(experience, len(histories), seed), scripted_rollouts.Script(histories)
   )
 
 
 def _record(items, histories):
   """Returns the adder's items with their anchors, and counts per step."""
   made, counts = scripted_rollouts.record(items, histories)
-  anchors = [
-    scripted_rollouts.anchor_of(item.observation, histories) for item in made
-  ]
-  return list(zip(anchors, made)), counts
+  anchored = []
+  for item in made:
+    observation = item.observation
+    if isinstance(items, adders.Sequences):
+      observation = {k: v[items.burn_in] for k, v in observation.items()}
+    anchor = scripted_rollouts.anchor_of(observation, histories)
+    anchored.append((anchor, item))
+  return anchored, counts
 
 
-@pytest.mark.parametrize(('n_step', 'max_abs_reward'), [(1, None), (5, 2.0)])
-def test_all_items_equal_those_of_the_adder(n_step, max_abs_reward):
+# In practice, windows after a burn-in overlap. Rare: one step; a burn-in longer
+# than the window, and windows without overlap.
+@pytest.mark.parametrize(
+  'items',
+  [
+    _make_items(1),
+    _make_items(5, max_abs_reward=2.0),
+    _make_sequences(7, 2, 3, False),
+    _make_sequences(7, 2, 3, True),
+    *(
+      pytest.param(_make_sequences(*sizes, across), marks=pytest.mark.chaos)
+      for sizes in ((2, None, 0), (7, None, 4))
+      for across in (False, True)
+    ),
+  ],
+)
+def test_all_items_equal_those_of_the_adder(items):
   """Rows end at different times, one at every other step, one never."""
-  items = _make_items(n_step, max_abs_reward=max_abs_reward)
-  histories = sequence_twin.make_histories(30, [[1, 2, 3, 4, 7], [1], [100]])
+  histories = sequence_twin.make_histories(
+    32, [[1, 2, 3, 4, 7], [1], [9, 12], [100]]
+  )
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories)
+  before = -1
   for count in counts:
     player.step()
     held = dict(anchored[:count])
     assert len(held) == count  # Anchors are unique.
-    assert scripted_rollouts.check_held(player, held, 1000) == 0
-  assert counts[-1] > 40
+    assert player.status().inserts == count
+    if count > before + 5 or player.time == len(counts):
+      assert scripted_rollouts.check_held(player, held, 1000) == 0
+      before = count
+  assert counts[-1] >= 20
 
 
-# Episodes of one step, where every other record begins no transition; and a
-# small table.
+# Of transitions also episodes of one step, where every other record begins
+# none; and a small table.
 @pytest.mark.parametrize(
-  ('max_size', 'lengths'), [(17, [[1], [1]]), (7, [[3, 4], [6], [2]])]
+  ('items', 'max_size', 'lengths'),
+  [
+    (_make_items(3), 17, [[1], [1]]),
+    (_make_items(3), 7, [[3, 4], [6], [2]]),
+    (_make_sequences(6, 2, 2, False), 12, [[1, 2, 3, 4, 7], [5], [100]]),
+    (_make_sequences(6, 2, 2, True), 12, [[1, 2, 3, 4, 7], [100]]),
+    pytest.param(
+      _make_sequences(6, 2, 2, False), 2, [[6], [11]], marks=pytest.mark.chaos
+    ),
+    pytest.param(
+      _make_sequences(6, 2, 2, True), 8, [[1], [1]], marks=pytest.mark.chaos
+    ),
+  ],
 )
-def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
-  items = _make_items(n_step=3)
-  histories = sequence_twin.make_histories(60, lengths, seed=1)
+def test_the_oldest_are_replaced_when_it_is_full(items, max_size, lengths):
+  histories = sequence_twin.make_histories(80, lengths, seed=1)
   anchored, counts = _record(items, histories)
   player = _make_player(items, histories, max_size=max_size)
   num_dropped = [0]
@@ -69,6 +114,19 @@ def test_the_oldest_are_replaced_when_it_is_full(max_size, lengths):
   # The ring wrapped around.
   assert player.time > 2 * player.transport._num_records
   assert num_dropped[-1] >= len(anchored) - max_size > max_size
+
+
+def test_items_with_replaced_anchors_are_dropped():
+  """Short episodes overwrite the table before a long item is complete."""
+  items = _make_sequences(9, 4, 0, False)
+  histories = sequence_twin.make_histories(80, [[30], [1], [1], [1]])
+  anchored, counts = _record(items, histories)
+  player = _make_player(items, histories, max_size=4)
+  for count in counts:
+    player.step()
+    scripted_rollouts.check_held(player, dict(anchored[:count]), 4)
+    oldest = int(player.transport._oldest.numpy())
+    assert all(time >= oldest for _, time in player.drawable())
 
 
 def test_new_items_get_the_largest_priority():

@@ -1,4 +1,4 @@
-"""Tests of `launch/nodes/videos.py`."""
+"""Tests of `launch/trained/videos.py`."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from repertory.components.config import settings
-from repertory.launch.nodes import videos
+from repertory.launch.trained import videos
 from support.environments import video_files
 
 
@@ -105,11 +105,11 @@ class TestCheck:
   def test_program_that_is_not_there(self, monkeypatch):
     monkeypatch.setenv('IMAGEIO_FFMPEG_EXE', '/nowhere/ffmpeg')
     with pytest.raises(settings.SettingError, match='/nowhere/ffmpeg cannot'):
-      videos.check('mp4')
+      videos.prepare(True, 'mp4', '')
 
   def test_missing_package(self, monkeypatch):
     monkeypatch.setitem(sys.modules, 'imageio_ffmpeg', None)
     with pytest.raises(
       settings.SettingError, match=r"pip install 'repertory\[video\]'"
     ):
-      videos.check('mp4')
+      videos.prepare(True, 'mp4', '')
