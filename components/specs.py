@@ -4,6 +4,7 @@ Only `core` and this module import Acme's names, so the rest of the code does
 not depend on their origin.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -51,3 +52,67 @@ def zeros(nested_spec: types.Nest, *leading: int) -> types.Nest:
   return tree.map_structure(
     lambda spec: np.zeros((*leading, *spec.shape), spec.dtype), nested_spec
   )
+
+
+def describe(spec: Array) -> dict[str, Any]:
+  """Returns shape, dtype and bounds of an array spec as JSON values."""
+  described = {'shape': list(spec.shape), 'dtype': np.dtype(spec.dtype).name}
+  if isinstance(spec, BoundedArray):
+    for name in ('minimum', 'maximum'):
+      bound = np.asarray(getattr(spec, name))
+      # Most bounds are uniform; JSON has no infinity.
+      is_same = bound.size and (bound == bound.flat[0]).all()
+      values = bound.flat[0] if is_same else bound
+      described[name] = _plain(values)
+  return described
+
+
+def _plain(values: Any) -> Any:
+  if isinstance(values, np.ndarray):
+    return [_plain(one) for one in values]
+  number = values.item()
+  return number if np.isfinite(number) else str(number)
+
+
+def to_json(nested_spec: types.Nest) -> Any:
+  """Returns a nest of array specs as JSON values, for `from_json`.
+
+  Raises:
+    TypeError: If there are containers besides lists, tuples and mappings with
+      text as keys.
+  """
+  if isinstance(nested_spec, Array):
+    described = describe(nested_spec)
+    if isinstance(nested_spec, DiscreteArray):
+      described['num_values'] = int(nested_spec.num_values)
+    return {**described, 'name': nested_spec.name and str(nested_spec.name)}
+  if isinstance(nested_spec, Mapping) and all(
+    isinstance(key, str) for key in nested_spec
+  ):
+    return {'dict': {k: to_json(part) for k, part in nested_spec.items()}}
+  if type(nested_spec) in (list, tuple):
+    kind = type(nested_spec).__name__
+    return {kind: [to_json(part) for part in nested_spec]}
+  raise TypeError(f'JSON has no {type(nested_spec).__name__}: {nested_spec!r}.')
+
+
+def from_json(content: Any) -> types.Nest:
+  """Returns the nest that `to_json` described; other values raise anything."""
+  match content:
+    case {'dict': parts}:
+      return {key: from_json(part) for key, part in parts.items()}
+    case {'list': parts}:
+      return [from_json(part) for part in parts]
+    case {'tuple': parts}:
+      return tuple(from_json(part) for part in parts)
+  shape, name = tuple(content['shape']), content['name']
+  dtype: Any = np.dtype(content['dtype'])
+  if dtype.hasobject:
+    raise ValueError(f'dtype must be of numbers, got {dtype}.')
+  if 'num_values' in content:
+    return DiscreteArray(content['num_values'], dtype, name)
+  if 'minimum' not in content:
+    return Array(shape, dtype, name)
+  minimum = np.asarray(content['minimum'], dtype)
+  maximum = np.asarray(content['maximum'], dtype)
+  return BoundedArray(shape, dtype, minimum, maximum, name)

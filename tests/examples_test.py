@@ -16,17 +16,17 @@ from repertory import launch
 from repertory.agents.interface import registry as agents_registry
 from repertory.components import loggers
 from repertory.components.actors import environment_loop
-from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
-from repertory.launch.experiments import directories, environment_batches
+from repertory.launch.experiments import directories
 from repertory.launch.opening import run
 from repertory.launch.results import plots, report, runs
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading, recording
+from support.agents import trained_agents
 from support.replay import recorded_episodes
 from support.system import architecture_rules, program, rare_cases
 
@@ -198,21 +198,13 @@ def _folder_with_data(tmp_path_factory):
 
 
 @pytest.fixture(scope='module', name='trained')
-def _trained():
-  experiment = launch.make_experiment('dqn', 'catch', max_steps=1)
-  spec = environment_batches.find_spec(experiment)
-  experience = experiment.builder.experience(spec, experiment.num_environments)
-  checkpoint = checkpointing.Checkpoint(
-    'path',
-    arrays={},
-    state={
-      'experiment': experiment.identity(experience),
-      'counts': {'steps': 9, 'learner_steps': 1},
-    },
-    replay_path=None,
+def _trained(tmp_path_factory):
+  directory = str(tmp_path_factory.mktemp('run'))
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=1, directory=directory
   )
-  network = experiment.builder.make_network(spec)
-  return loading.Trained(experiment, spec, experience, network, checkpoint)
+  trained_agents.write_checkpoint(experiment)
+  return loading.read(directory)
 
 
 class TestCommands:

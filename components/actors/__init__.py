@@ -7,15 +7,9 @@ from repertory.components.config import lazy_imports
 if TYPE_CHECKING:
   from repertory.components.actors import saved_model
   from repertory.components.actors.policy_actor import PolicyActor, Unbatched
-  from repertory.components.actors.policy_rows import (
-    InitialStates,
-    PolicyRows,
-  )
 
 __all__ = [
-  'InitialStates',
   'PolicyActor',
-  'PolicyRows',
   'Unbatched',
   'saved_model',
 ]

@@ -12,7 +12,6 @@ import tree
 from tensorflow.python.ops import op_selector
 
 from repertory.components import interfaces, specs, types
-from repertory.components.actors import policy_rows
 
 # Rows in a model's initial state, if they differ, as by random streams.
 MAX_DIFFERING_ROWS = 1024
@@ -24,7 +23,7 @@ def export(
   policy: interfaces.Policy,
   observation_spec: types.Nest,
   observation_names: Sequence[str],
-  initial_states: policy_rows.InitialStates,
+  initial_leaves: Callable[[int], Sequence[np.ndarray]],
   path: str,
 ) -> None:
   """Exports a policy.
@@ -39,23 +38,67 @@ def export(
     policy: The policy.
     observation_spec: Nest of array specs, without a batch axis.
     observation_names: Names of its leaves, in the order of `tree`.
-    initial_states: Initial states of the policy.
+    initial_leaves: Maps a number B to the leaves of the first rows' initial
+      states, `[B, ...]` each.
     path: Path of the folder, which must not exist or be empty.
 
   Raises:
     OSError: If it cannot be written; no partial folder is left.
   """
-  step = _Step(policy, observation_spec, initial_states.nest())
-  kept = step.find_needed()
-  signatures = {_ACT: step.trace(observation_names, kept)}
+  observation = specs.tensor_spec(observation_spec, None)
+  observations = dict(zip(observation_names, tree.flatten(observation)))
+  state = tree.map_structure(
+    lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype),
+    policy.initial_state(range(1)),
+  )
+  states = dict(zip(name_leaves(state, 'state'), tree.flatten(state)))
+
+  names = list(observations), list(states)
+  step = _name_leaves_of_step(policy, (observation, state), names)
+  kept = _find_needed(step, {**observations, **states})
+
+  def act(**tensors):
+    size = tf.shape(tensors[observation_names[0]])[:1]
+    for name in states.keys() - kept:
+      shape = tf.concat([size, states[name].shape[1:]], 0)
+      tensors[name] = tf.zeros(shape, states[name].dtype)
+    actions, after = step(tensors)
+    return {**actions, **{name: after[name] for name in kept}}
+
+  arguments = {**observations, **{name: states[name] for name in sorted(kept)}}
+  signatures = {_ACT: _trace(act, arguments)}
   if kept:
-    leaves = initial_states.leaves(MAX_DIFFERING_ROWS)
+    rows = dict(zip(states, initial_leaves(MAX_DIFFERING_ROWS)))
     signatures[_INITIAL_STATE] = _trace_initial_state(
-      {name: leaves[i] for i, name in kept.items()}
+      {name: rows[name] for name in sorted(kept)}
     )
   holder: Any = tf.Module()  # Variables must belong to a module.
   holder.held = list(signatures[_ACT].graph.variables)
   _write(lambda folder: tf.saved_model.save(holder, folder, signatures), path)
+
+
+def _name_leaves_of_step(
+  policy: interfaces.Policy, nests: Sequence[types.Nest], names: Sequence[Any]
+) -> Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]:
+  """Returns a step from leaves by name to action and state by name.
+
+  `nests` are the specs of observation and state, and `names` those of their
+  leaves.
+  """
+
+  def step(tensors):
+    inputs = (
+      tree.unflatten_as(nest, [tensors[name] for name in its_names])
+      for nest, its_names in zip(nests, names)
+    )
+    output = policy.step(*inputs)
+    actions = name_leaves(output.action, 'action')
+    return (
+      dict(zip(actions, tree.flatten(output.action))),
+      dict(zip(names[1], tree.flatten(output.state))),
+    )
+
+  return step
 
 
 def name_leaves(nest: types.Nest, *root: str) -> list[str]:
@@ -72,81 +115,28 @@ def name_leaves(nest: types.Nest, *root: str) -> list[str]:
   return names
 
 
-class _Step:
-  """A policy step on flat leaves."""
+def _find_needed(
+  step: Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]],
+  arguments: dict[str, tf.TensorSpec],
+) -> set[str]:
+  """Returns the names of state leaves that may affect an action."""
+  needed: set[str] = set()
 
-  def __init__(
-    self,
-    policy: interfaces.Policy,
-    observation_spec: types.Nest,
-    state: types.Nest,
-  ):
-    self._policy = policy
-    self._observation = specs.tensor_spec(observation_spec, None)
-    self._observations = tree.flatten(self._observation)
-    self._state = tree.map_structure(
-      lambda leaf: tf.TensorSpec([None, *leaf.shape[1:]], leaf.dtype), state
-    )
-    self._states = tree.flatten(self._state)
-
-  def find_needed(self) -> dict[int, str]:
-    """Returns names by index of state leaves that may affect an action."""
-
-    def step(*leaves):
-      n = len(self._observations)
-      actions, states = self._run(leaves[:n], leaves[n:])
-      return [*actions.values(), *states]
-
-    traced = tf.function(step, autograph=False).get_concrete_function(
-      *self._observations, *self._states
-    )
-    num_states = len(self._states)
-    arguments = traced.inputs[len(self._observations) :][:num_states]
-    places = {tensor.op: i for i, tensor in enumerate(arguments)}
-    num_actions = len(traced.outputs) - num_states
-    sought, needed = list(traced.outputs[:num_actions]), set()
+  def find(**tensors):
+    actions, states = step(tensors)
+    names = {tensors[name].op: name for name in states}
+    sought = list(actions.values())
     while sought:
       sources = op_selector.get_backward_walk_ops(
         [tensor.op for tensor in sought], control_inputs=True
       )
-      found = {places[op] for op in sources if op in places}
-      sought = [traced.outputs[num_actions + i] for i in found - needed]
-      needed |= found
-    names = name_leaves(self._state, 'state')
-    return {i: names[i] for i in sorted(needed)}
+      found = {names[op] for op in sources if op in names}
+      sought = [states[name] for name in found - needed]
+      needed.update(found)
+    return actions
 
-  def trace(
-    self, observation_names: Sequence[str], kept: dict[int, str]
-  ) -> Any:
-    """Traces the step with some leaves of the state; the others are zeros."""
-
-    def step(**tensors):
-      observations = [tensors[name] for name in observation_names]
-      size = tf.shape(observations[0])[:1]
-      states = [
-        tensors[kept[i]]
-        if i in kept
-        else tf.zeros(tf.concat([size, spec.shape[1:]], 0), spec.dtype)
-        for i, spec in enumerate(self._states)
-      ]
-      actions, states = self._run(observations, states)
-      return {**actions, **{name: states[i] for i, name in kept.items()}}
-
-    arguments = dict(zip(observation_names, self._observations))
-    arguments.update({name: self._states[i] for i, name in kept.items()})
-    return _trace(step, arguments)
-
-  def _run(
-    self, observations: Sequence[tf.Tensor], states: Sequence[tf.Tensor]
-  ) -> tuple[dict[str, tf.Tensor], list[tf.Tensor]]:
-    """Returns actions by name, and the states after the step."""
-    output = self._policy.step(
-      tree.unflatten_as(self._observation, observations),
-      tree.unflatten_as(self._state, states),
-    )
-    names = name_leaves(output.action, 'action')
-    actions = dict(zip(names, tree.flatten(output.action)))
-    return actions, tree.flatten(output.state)
+  _trace(find, arguments)
+  return needed
 
 
 def _trace_initial_state(rows: dict[str, np.ndarray]) -> Any:

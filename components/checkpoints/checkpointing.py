@@ -1,9 +1,16 @@
 """Crash-safe checkpoints: a `kill -9` at any time leaves them whole.
 
-A checkpoint is a folder: `arrays.npz`, `state.json`, `checksums.json` and, if
-replay is saved, `replay/`. It is written under a temporary name, synced and
-renamed, so a folder with a final name is complete, and its predecessor stays
-until then. Removal works in the same way: the folder is renamed first.
+A checkpoint is a folder:
+
+- `policy.npz`: variables of the policy; `policy.json`: its description. These
+  two are enough to act.
+- `arrays.npz`: all other arrays; `state.json`: the run's state.
+- `replay/`, if replay is saved.
+- `checksums.json`: sizes and checksums of all other files.
+
+It is written under a temporary name, synced and renamed, so a folder with a
+final name is complete, and its predecessor stays until then. Removal works in
+the same way: the folder is renamed first.
 
 The checksums are CRC-32, the fastest that Python has. They detect damage, not
 tampering. The file that lists them covers all other files, so damage to the
@@ -19,23 +26,26 @@ import re
 import shutil
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from repertory.components.config import regular_files
 from repertory.components.config.settings import SettingError
 
-# Version of a checkpoint's layout; others are refused.
-_FORMAT = 2
+# Versions of a checkpoint's layout; others are refused. The last one is
+# written. Earlier ones have the policy's variables in `ARRAYS`.
+_FORMATS = (2, 3)
 _TEMPORARY_PREFIX = '.writing-'
 _REMOVED_PREFIX = '.removing-'
-CHECKSUMS, STATE = 'checksums.json', 'state.json'
-ARRAYS = 'arrays.npz'
+CHECKSUMS, STATE, POLICY = 'checksums.json', 'state.json', 'policy.json'
+ARRAYS, POLICY_ARRAYS = 'arrays.npz', 'policy.npz'
 _REPLAY = 'replay'
 _NAME = re.compile(r'[0-9]{8}|[1-9][0-9]{8,}')
 _CHUNK_BYTES = 2**20  # Per read.
+# Prefix of the names of arrays in `POLICY_ARRAYS`.
+_OF_POLICY = 'policy/'
 
 
 class CheckpointError(SettingError):
@@ -95,16 +105,18 @@ class Checkpointer:
     arrays: Mapping[str, np.ndarray],
     state: Mapping[str, Any],
     replay_path: str | None = None,
+    policy: Mapping[str, Any] | None = None,
   ) -> str:
     """Writes a checkpoint, which is complete when this returns.
 
     If that fails, what was written is removed and the previous one stays valid.
 
     Args:
-      arrays: Numeric arrays by name.
+      arrays: Numeric arrays by name; those of the policy as 'policy/...'.
       state: A JSON value.
       replay_path: Folder of a replay checkpoint, added as hard links: later
         changes to that folder have no effect.
+      policy: Description of the policy, a JSON value; None for none.
 
     Returns:
       The checkpoint's folder.
@@ -114,7 +126,9 @@ class Checkpointer:
         raise ValueError(
           f'arrays must hold plain numbers, but {name} has dtype {array.dtype}.'
         )
-    return self.add(lambda folder: _write(folder, arrays, state, replay_path))
+    return self.add(
+      lambda folder: _write(folder, arrays, state, replay_path, policy)
+    )
 
   def add(self, write: Callable[[str], None], least_number: int = 1) -> str:
     """Adds a checkpoint written by a function; see `save`.
@@ -159,16 +173,30 @@ class Checkpointer:
       CheckpointError: If it is damaged or cannot be read. The message names the
         damage. Older checkpoints are never used instead.
     """
+    return self._load(lambda path: _read(path, check_replay))
+
+  def load_policy(self) -> Checkpoint | None:
+    """Reads only the newest checkpoint's policy; returns None without one.
+
+    `state` is the description of the policy. Checkpoints of earlier versions
+    lack it; then `state` is the whole state of the run.
+
+    Raises:
+      CheckpointError: If these files are damaged or cannot be read.
+    """
+    return self._load(_read_policy)
+
+  def _load(self, read: Callable[[str], Checkpoint]) -> Checkpoint | None:
     while numbers := _numbers(self._directory):
       path = os.path.join(self._directory, f'{numbers[-1]:08d}')
       try:
-        return _read(path, check_replay)
+        return read(path)
       except Exception as error:  # Damaged bytes may raise anything.
         if _numbers(self._directory)[-1:] > numbers[-1:]:
           continue  # It was replaced by a newer one meanwhile.
         if isinstance(error, CheckpointError):
           raise
-        raise _unreadable(path, f'{type(error).__name__}: {error}') from error
+        raise unreadable(path, f'{type(error).__name__}: {error}') from error
     return None
 
   def newest(self) -> str | None:
@@ -231,75 +259,113 @@ def write_arrays(
         np.lib.format.write_array(entry, array, allow_pickle=False)
 
 
+def read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
+  """Reads the arrays of `write_arrays`; refuses pickles."""
+  # Given a path, NumPy does not close files that it cannot read.
+  with np.load(file, allow_pickle=False) as arrays:
+    return {name: arrays[name] for name in arrays.files}
+
+
 def _write(
   folder: str,
   arrays: Mapping[str, np.ndarray],
   state: Mapping[str, Any],
   replay_path: str | None,
+  policy: Mapping[str, Any] | None,
 ) -> None:
   """Writes all files of a checkpoint."""
   os.makedirs(folder)
-  write_arrays(os.path.join(folder, ARRAYS), arrays.items())
-  with open(os.path.join(folder, STATE), 'w') as file:
-    json.dump(state, file, indent=2)
+  by_file: dict[str, dict[str, np.ndarray]] = {ARRAYS: {}}
+  for name, array in arrays.items():
+    file = POLICY_ARRAYS if name.startswith(_OF_POLICY) else ARRAYS
+    by_file.setdefault(file, {})[name] = array
+  for file, chosen in by_file.items():
+    write_arrays(os.path.join(folder, file), chosen.items())
+  _write_json(folder, STATE, state)
+  if policy is not None:
+    _write_json(folder, POLICY, policy)
   if replay_path is not None:
     link_tree(replay_path, os.path.join(folder, _REPLAY))
   files = {}
   for name in _list(folder):
     size = os.path.getsize(os.path.join(folder, name))
     files[name] = {'size': size, 'crc32': _checksum(folder, name)}
-  with open(os.path.join(folder, CHECKSUMS), 'w') as file:
-    json.dump({'format': _FORMAT, 'files': files}, file, indent=2)
+  _write_json(folder, CHECKSUMS, {'format': _FORMATS[-1], 'files': files})
+
+
+def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
+  with open(os.path.join(folder, name), 'w') as file:
+    json.dump(content, file, indent=2)
 
 
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint; damage may raise any error."""
-  if not os.path.exists(os.path.join(path, CHECKSUMS)):
-    raise _unreadable(path, f'it is damaged: it has no {CHECKSUMS}')
-  with regular_files.open_inside(path, CHECKSUMS) as file:
-    content = json.load(file)
-  if content['format'] != _FORMAT:
-    raise CheckpointError(
-      f'Checkpoint {path} has format {content["format"]}, this version reads '
-      f'format {_FORMAT}. Resume with the version that wrote it.',
-      fresh=True,
-    )
-  _check_files(path, content['files'], check_replay)
-  with regular_files.open_inside(path, STATE) as file:
-    state = json.load(file)
-  # Given a path, NumPy does not close files that it cannot read.
-  with (
-    regular_files.open_inside(path, ARRAYS) as file,
-    np.load(file, allow_pickle=False) as arrays,
-  ):
-    arrays = {name: arrays[name] for name in arrays.files}
-  replay_path = os.path.join(path, _REPLAY)
-  return Checkpoint(
-    path=path,
-    arrays=arrays,
-    state=state,
-    replay_path=replay_path if os.path.isdir(replay_path) else None,
-  )
-
-
-def _check_files(
-  path: str, expected: Mapping[str, Mapping[str, Any]], check_replay: bool
-) -> None:
+  files = _read_checksums(path)
   found = set(_list(path)) - {CHECKSUMS}
-  if found != set(expected):
-    missing, unknown = set(expected) - found, found - set(expected)
-    raise _unreadable(
+  if found != set(files):
+    missing, unknown = set(files) - found, found - set(files)
+    raise unreadable(
       path,
       f'{CHECKSUMS} does not match the files; missing: '
       f'{sorted(missing)}, not listed: {sorted(unknown)}',
     )
-  for name, description in expected.items():
-    checksum = description['crc32']
-    if check_replay or not name.startswith(_REPLAY + os.sep):
-      checksum = _checksum(path, name)
-    size = os.path.getsize(os.path.join(path, name))
-    if damage := find_damage(name, description, size, checksum):
-      raise _unreadable(path, damage)
+  for name, description in files.items():
+    is_checked = check_replay or not name.startswith(_REPLAY + os.sep)
+    _check_file(path, name, description, is_checked)
+  arrays = [one for one in (POLICY_ARRAYS, ARRAYS) if one in files]
+  replay_path = os.path.join(path, _REPLAY)
+  has_replay = os.path.isdir(replay_path)
+  return _open(path, arrays, STATE, replay_path if has_replay else None)
+
+
+def _read_policy(path: str) -> Checkpoint:
+  """Reads the policy of a checkpoint; damage may raise any error."""
+  files = _read_checksums(path)
+  arrays = POLICY_ARRAYS if POLICY_ARRAYS in files else ARRAYS
+  state = POLICY if POLICY in files else STATE
+  for name in (arrays, state):
+    _check_file(path, name, files[name])
+  return _open(path, [arrays], state, None)
+
+
+def _open(
+  path: str, array_files: Sequence[str], state: str, replay_path: str | None
+) -> Checkpoint:
+  arrays: dict[str, np.ndarray] = {}
+  for name in array_files:
+    with regular_files.open_inside(path, name) as file:
+      arrays.update(read_arrays(file))
+  with regular_files.open_inside(path, state) as file:
+    return Checkpoint(path, arrays, json.load(file), replay_path)
+
+
+def _read_checksums(path: str) -> Mapping[str, Mapping[str, Any]]:
+  """Returns size and checksum of each file of a checkpoint."""
+  if not os.path.exists(os.path.join(path, CHECKSUMS)):
+    raise unreadable(path, f'it is damaged: it has no {CHECKSUMS}')
+  with regular_files.open_inside(path, CHECKSUMS) as file:
+    content = json.load(file)
+  if content['format'] not in _FORMATS:
+    raise CheckpointError(
+      f'Checkpoint {path} has format {content["format"]}, this version reads '
+      f'formats {" and ".join(map(str, _FORMATS))}. Resume with the version '
+      'that wrote it.',
+      fresh=True,
+    )
+  return content['files']
+
+
+def _check_file(
+  path: str,
+  name: str,
+  expected: Mapping[str, Any],
+  with_checksum: bool = True,
+) -> None:
+  """Raises CheckpointError for a file of another size or other contents."""
+  size = os.path.getsize(os.path.join(path, name))
+  checksum = _checksum(path, name) if with_checksum else expected['crc32']
+  if damage := find_damage(name, expected, size, checksum):
+    raise unreadable(path, damage)
 
 
 def find_damage(
@@ -316,7 +382,8 @@ def find_damage(
   return ''
 
 
-def _unreadable(path: str, why: str) -> CheckpointError:
+def unreadable(path: str, why: str) -> CheckpointError:
+  """Returns the error for a checkpoint's folder, with a remedy."""
   directory, name = os.path.split(path)
   older = [number for number in _numbers(directory) if number < int(name)]
   advice = 'Move that folder away'

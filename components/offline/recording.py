@@ -50,7 +50,7 @@ class RecordingManifest:
     cls, agent: str, environment: str, spec: specs.EnvironmentSpec, version: str
   ) -> 'RecordingManifest':
     """Creates the manifest for an agent in an environment."""
-    columns = {name: _describe(one) for name, one in columns_of(spec)}
+    columns = {name: specs.describe(one) for name, one in columns_of(spec)}
     return cls(agent, environment, columns, version)
 
 
@@ -144,25 +144,6 @@ def columns_of(
     (spec.actions, 'action'),
   ):
     yield from zip(nests.paths_of(nest, root), tree.flatten(nest))
-
-
-def _describe(spec: specs.Array) -> dict[str, Any]:
-  described = {'shape': list(spec.shape), 'dtype': np.dtype(spec.dtype).name}
-  if isinstance(spec, specs.BoundedArray):
-    for name in ('minimum', 'maximum'):
-      bound = np.asarray(getattr(spec, name))
-      # Most bounds are uniform; JSON has no infinity.
-      is_same = bound.size and (bound == bound.flat[0]).all()
-      values = bound.flat[0] if is_same else bound
-      described[name] = _plain(values)
-  return described
-
-
-def _plain(values: Any) -> Any:
-  if isinstance(values, np.ndarray):
-    return [_plain(one) for one in values]
-  number = values.item()
-  return number if np.isfinite(number) else str(number)
 
 
 def _write(directory: str, manifest: RecordingManifest) -> None:

@@ -6,23 +6,19 @@ was checked by itself.
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from absl import flags
 
-from repertory import launch
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.experiments import callbacks, directories, naming
+from repertory.launch.experiments import callbacks, naming
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher
 from repertory.launch.platform import interrupts
 from repertory.launch.topologies import topology as topology_lib
-
-if TYPE_CHECKING:
-  from repertory.launch.trained import loading
 
 _LONG = 10**12  # Steps that fill every table.
 
@@ -133,49 +129,6 @@ def _find(setting: str, path: str) -> Any:
     raise settings_lib.SettingError(
       setting, f'must be an object that can be imported, got {path!r}: {error}'
     ) from error
-
-
-def read_trained(
-  values: flags.FlagValues, settings: Mapping[str, str], command: str
-) -> 'loading.Trained':
-  """Loads the trained agent of a command's flags, see `flags.TRAINED_FLAGS`."""
-  if settings:
-    raise ValueError(
-      f'config settings come from the checkpoint in `{command}`, got '
-      f'{sorted(settings)}.'
-    )
-  with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
-    read = launch.trained.loading.read
-  with interrupts.raising_signals():
-    return read(
-      values.directory,
-      values.best,
-      values.trust,
-      agent=values.agent,
-      environment=values.env,
-    )
-
-
-def take_directory(
-  values: flags.FlagValues, positional: Sequence[str], *others: str
-) -> list[str]:
-  """Sets --directory to the first argument, and checks that it has a run.
-
-  Returns the other arguments, whose names are `others`.
-  """
-  given = list(positional)
-  if values.directory is not None:
-    given.insert(0, values.directory)
-  if len(given) != 1 + len(others) or not all(given):
-    raise ValueError(
-      f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
-      'or --directory instead, is that of a run; got '
-      f'{" ".join(given) or "none"}.'
-    )
-  directory, *rest = given
-  directories.check_trained(directory, values.best)
-  values.directory = directory
-  return rest
 
 
 def make_topology(values: flags.FlagValues) -> topology_lib.Topology:

@@ -2,14 +2,14 @@
 
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import flags
 
 from repertory import launch
 from repertory.components.config.settings import SettingError, text_of
-from repertory.launch.cli import command, factory
+from repertory.launch.cli import command
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.cli.flags import flag
 from repertory.launch.experiments import directories
@@ -59,7 +59,7 @@ _ARGUMENTS = {'takes_settings': True, 'takes_arguments': True}
   **_ARGUMENTS,
 )
 def _evaluate(values, settings, positional) -> int:
-  factory.take_directory(values, positional)
+  _take_directory(values, positional)
   if values.video is False and values['video_format'].present:
     raise ValueError(
       '--video_format requires --video. Add that, or leave it out.'
@@ -67,7 +67,7 @@ def _evaluate(values, settings, positional) -> int:
   folder = None
   if values.video is not False:
     folder = videos.prepare(values.video, values.video_format, values.directory)
-  trained = factory.read_trained(values, settings, 'evaluate')
+  trained = _read_trained(values, settings, 'evaluate')
   returns = [
     episode.episode_return
     for episode in launch.trained.evaluation.evaluate(
@@ -106,7 +106,7 @@ def _evaluate(values, settings, positional) -> int:
 )
 def _record(values, settings, positional) -> int:
   path = _take_output(values, positional)
-  trained = factory.read_trained(values, settings, 'record')
+  trained = _read_trained(values, settings, 'record')
   with interrupts.exiting_on_interrupt():
     record = launch.trained.recording.record
   try:
@@ -134,7 +134,7 @@ def _record(values, settings, positional) -> int:
 )
 def _export(values, settings, positional) -> int:
   path = _take_output(values, positional)
-  trained = factory.read_trained(values, settings, 'export')
+  trained = _read_trained(values, settings, 'export')
   try:
     launch.TrainedPolicy(trained).export_saved_model(path)
   except OSError as error:
@@ -145,17 +145,59 @@ def _export(values, settings, positional) -> int:
   return command.DONE
 
 
+def _read_trained(
+  values: flags.FlagValues, settings: Mapping[str, str], command: str
+) -> Any:
+  """Returns the `Trained` of a command's flags, see `flags.TRAINED_FLAGS`."""
+  if settings:
+    raise ValueError(
+      f'config settings come from the checkpoint in `{command}`, got '
+      f'{sorted(settings)}.'
+    )
+  with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
+    read = launch.trained.loading.read
+  with interrupts.raising_signals():
+    return read(
+      values.directory,
+      values.best,
+      values.trust,
+      agent=values.agent,
+      environment=values.env,
+    )
+
+
+def _take_directory(
+  values: flags.FlagValues, positional: Sequence[str], *others: str
+) -> list[str]:
+  """Sets --directory to the first argument, and checks that it has a run.
+
+  Returns the other arguments, whose names are `others`.
+  """
+  given = list(positional)
+  if values.directory is not None:
+    given.insert(0, values.directory)
+  if len(given) != 1 + len(others) or not all(given):
+    raise ValueError(
+      f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
+      'or --directory instead, is that of a run; got '
+      f'{" ".join(given) or "none"}.'
+    )
+  directory, *rest = given
+  directories.check_trained(directory, values.best)
+  values.directory = directory
+  return rest
+
+
 def _take_output(values: flags.FlagValues, positional: Sequence[str]) -> str:
   """Returns the argument OUTPUT, a new folder."""
-  (path,) = factory.take_directory(values, positional, 'OUTPUT')
+  (path,) = _take_directory(values, positional, 'OUTPUT')
   directories.check_new(path, 'output')
   return path
 
 
 def _print_summary(trained: Any, result: str) -> None:
-  experiment = trained.experiment
   summary = (
-    f'{experiment.agent} on {experiment.environment}, learner step '
-    f'{trained.learner_steps}{result}'
+    f'{trained.agent} on {trained.environment}, learner step '
+    f'{trained.counts["learner_steps"]}{result}'
   )
   print(wording.text(summary))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from repertory.components.checkpoints import checkpointing
+from repertory.launch.experiments import policy_description
 from repertory.launch.experiments import session as session_lib
 
 
@@ -26,6 +27,7 @@ class Evaluations:
 
   def __init__(self, session: session_lib.Session):
     self._checkpointer = checkpointing.Checkpointer(session.best_directory, 1)
+    self._spec, self._transport = session.spec, session.transport
     self._are_errors_fatal = session.experiment.checkpoint_errors == 'raise'
     self.latest: EvaluationResult | None = None
     self.best: EvaluationResult | None = None
@@ -69,11 +71,12 @@ class Evaluations:
       'steps': latest.steps,
       'learner_steps': int(policy['learner_steps']),
     }
-    evaluation = latest._asdict()
+    state = {**state, 'counts': counts, 'evaluation': latest._asdict()}
+    description = policy_description.describe(
+      state, self._spec, self._transport
+    )
     try:
-      self._checkpointer.save(
-        policy, {**state, 'counts': counts, 'evaluation': evaluation}
-      )
+      self._checkpointer.save(policy, state, policy=description)
     except OSError as error:
       problem = f'best policy not saved: {error}'
       if self._are_errors_fatal:

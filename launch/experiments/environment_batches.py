@@ -1,8 +1,9 @@
 """Environment batches of nodes; needs no TensorFlow."""
 
+import contextlib
 import dataclasses
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import dm_env
@@ -125,7 +126,8 @@ def find_spec(experiment: Any) -> specs.EnvironmentSpec:
   """
   spec = _find_spec(experiment, evaluates=False)
   if experiment.evaluation_environment_factory is not None:
-    _compare(spec, _find_spec(experiment, evaluates=True))
+    found = _find_spec(experiment, evaluates=True)
+    compare(_EVALUATION_FACTORY, spec, found)
   return spec
 
 
@@ -134,8 +136,8 @@ def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
   name = f"environment '{experiment.environment}'"
   if evaluates:
     name = f'environment of {_EVALUATION_FACTORY}'
-  made_by = settings_of(experiment, evaluates)
-  try:
+  with making(name):
+    made_by = settings_of(experiment, evaluates)
     environments = made_by.make_environments([experiment.seed])
     try:
       return specs.make_environment_spec(environments)
@@ -144,6 +146,13 @@ def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
         environments.close()
       except Exception:  # Its spec is known already.
         logging.exception('The environment that was tried cannot be closed:')
+
+
+@contextlib.contextmanager
+def making(name: str) -> Iterator[None]:
+  """Names an environment in errors of its code, which may be of any type."""
+  try:
+    yield
   except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
     raise  # Their messages say what to do.
   except BaseException as error:  # Including SystemExit and StopIteration.
@@ -153,7 +162,9 @@ def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
     ) from error
 
 
-def _compare(trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec):
+def compare(
+  setting: str, trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec
+) -> None:
   """Raises SettingError if a policy of one spec cannot act in the other."""
   for what, expected, got in zip(trained._fields, trained, found):
 
@@ -165,7 +176,7 @@ def _compare(trained: specs.EnvironmentSpec, found: specs.EnvironmentSpec):
       compared, got
     ):
       raise settings.SettingError(
-        _EVALUATION_FACTORY,
+        setting,
         f'must make environments with the {what} of those that are trained '
         f'on, {expected}; got {got}.',
       )

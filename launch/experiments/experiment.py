@@ -203,15 +203,19 @@ class Experiment:
       self.max_steps + self.num_environments - 1
     )
 
-  def identity(self, experience: 'experience_lib.Experience') -> dict[str, Any]:
+  def identity(
+    self, experience: 'experience_lib.Experience | None' = None
+  ) -> dict[str, Any]:
     """Returns the settings that a resumed run must share, as plain values.
 
     Steps, topology, evaluation and checkpoint settings may change.
 
     Args:
-      experience: Description of the agent's experience on these environments.
+      experience: Description of the agent's experience on these environments;
+        None to leave out its tables.
     """
     fraction = self.demonstration_fraction
+    tables = experience.all_tables if experience else ()
     return {
       'agent': self.agent,
       'environment': self.environment,
@@ -220,10 +224,7 @@ class Experiment:
       'num_environments': self.num_environments,
       **plain_config(self.builder.config),
       **self.builder.reward_model_identity,
-      **{
-        f'table.{table.name}': table.description
-        for table in experience.all_tables
-      },
+      **{f'table.{table.name}': table.description for table in tables},
       **({'demonstration_fraction': fraction} if fraction else {}),
     }
 

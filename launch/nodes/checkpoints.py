@@ -13,6 +13,7 @@ from absl import logging
 from repertory.components import replay, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.runtime import signals, versions
+from repertory.launch.experiments import policy_description
 from repertory.launch.experiments import session as session_lib
 
 # Polling period of the replay snapshot.
@@ -166,7 +167,11 @@ class CheckpointWriter:
       replay_path = self._snapshots.write_snapshot() if has_snapshot else None
       if self._is_closed:
         raise signals.Stopped
-      path = self._checkpointer.save(arrays, state, replay_path)
+      session = self._session
+      policy = policy_description.describe(
+        state, session.spec, session.transport
+      )
+      path = self._checkpointer.save(arrays, state, replay_path, policy)
       self._is_written = True
       self.on_written(path)
       return path

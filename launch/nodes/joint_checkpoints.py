@@ -50,10 +50,12 @@ def read_state(path: str) -> Mapping[str, Any]:
 
 def read_arrays(path: str) -> dict[str, np.ndarray]:
   """Returns the arrays of an archived checkpoint."""
+  arrays: dict[str, np.ndarray] = {}
   with zipfile.ZipFile(path) as archive:
-    data = io.BytesIO(archive.read(checkpointing.ARRAYS))
-  with np.load(data, allow_pickle=False) as arrays:
-    return {name: arrays[name] for name in arrays.files}
+    for name in archive.namelist():
+      if name in (checkpointing.POLICY_ARRAYS, checkpointing.ARRAYS):
+        arrays |= checkpointing.read_arrays(io.BytesIO(archive.read(name)))
+  return arrays
 
 
 def read_chunk(path: str, offset: int) -> bytes:

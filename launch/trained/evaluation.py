@@ -1,16 +1,21 @@
 """Evaluation of trained agents."""
 
 import contextlib
-import dataclasses
 import os
+from collections.abc import Callable
+from typing import Any
 
-from repertory.components.actors import environment_loop
+import numpy as np
+
+from repertory.components.actors import environment_loop, episode_metrics
 from repertory.components.config import settings
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import evaluator
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading, videos
+from repertory.launch.trained import policy as policy_lib
+
+# Purposes of seeds, as in `Session`.
+_ENVIRONMENTS, _POLICY = 0, 2
 
 
 def evaluate(
@@ -52,46 +57,48 @@ def evaluate(
     raise settings.SettingError(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
-  with interrupts.raising_signals():
+  with interrupts.raising_signals() as is_interrupted:
     trained = loading.read(run, best, trust)
-  experiment, folder = trained.experiment, None
-  with contextlib.ExitStack() as stack:
-    is_interrupted = stack.enter_context(interrupts.raising_signals())
+    folder = None
     if video is not False:
-      folder = videos.prepare(video, video_format, experiment.directory)
-      experiment = videos.with_rendering(experiment)
-    loop = _make_loop(
-      trained,
-      dataclasses.replace(experiment, evaluation_episodes=num_episodes),
-      stack,
-      folder,
-      video_format,
-    )
-    return loop.run_episodes(num_episodes, should_stop=is_interrupted)
+      folder = videos.prepare(video, video_format, trained.directory)
+    return _run(trained, num_episodes, folder, video_format, is_interrupted)
 
 
-def _make_loop(
+def _run(
   trained: loading.Trained,
-  experiment: experiment_lib.Experiment,
-  stack: contextlib.ExitStack,
+  num_episodes: int,
   folder: str | None,
   video_format: str,
-) -> environment_loop.EnvironmentLoop:
-  """Makes the environment loop, to be closed by `stack`."""
-  session = session_lib.Session(
-    experiment, trained.spec, trained.experience,
-    trained.checkpoint.state['counts'], 0.0, is_resumed=True,
-  )  # fmt: skip
-  environments = evaluator.make_environments(session)
-  stack.callback(environments.close)
-  if folder is None:
-    loop = evaluator.make_loop(session, trained.network, environments)
-  else:
-    recorder = videos.VideoRecorder(
-      environments, folder, experiment.evaluation_episodes, video_format
+  is_interrupted: Callable[[], bool],
+) -> list[environment_loop.Episode]:
+  """Runs the episodes; records videos to a folder if there is one."""
+  # Ids of the environments follow those of training.
+  first = trained.num_environments
+  ids = range(first, first + min(loading.BATCH_SIZE, num_episodes))
+  seeds = [_make_seed(trained, _ENVIRONMENTS, i) for i in ids]
+  policy = policy_lib.TrainedPolicy(trained, seed=_make_seed(trained, _POLICY))
+  with contextlib.ExitStack() as stack:
+    environments: Any = trained.make_environments(seeds, folder is not None)
+    stack.callback(environments.close)
+    if folder is not None:
+      environments = videos.VideoRecorder(
+        environments, folder, num_episodes, video_format
+      )
+      stack.callback(environments.close)
+    loop = environment_loop.EnvironmentLoop(
+      environments, policy_lib.LoopActor(policy)
     )
-    stack.callback(recorder.close)
-    loop = evaluator.make_loop(session, trained.network, recorder)
-    loop.add_observer(recorder.keep)
-  evaluator.measure(session, loop)
-  return loop
+    if folder is not None:
+      loop.add_observer(environments.keep)
+    if trained.experiment is not None:
+      loop.read_info(trained.experiment.info)
+      if makers := trained.experiment.evaluation_metrics:
+        loop.measure(episode_metrics.EpisodeMetrics(makers, len(ids)))
+    return loop.run_episodes(num_episodes, is_interrupted)
+
+
+def _make_seed(trained: loading.Trained, *purpose: int) -> int:
+  """Returns the seed of a purpose, as a run would that resumed now."""
+  entropy = [trained.identity['seed'], trained.counts['runs'], *purpose]
+  return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)

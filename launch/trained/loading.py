@@ -1,49 +1,130 @@
-"""Loading of trained agents from checkpoints."""
+"""Loading of trained agents from the policy files of checkpoints."""
 
 import dataclasses
 import os
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.components import learners, specs
+from repertory.agents.interface import builder as builder_lib
+from repertory.components import learners, specs, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import settings
-from repertory.components.transports import experience as experience_lib
+from repertory.environments.registry import registry
+from repertory.environments.rendering import rendering
+from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import (
   directories,
   environment_batches,
-  naming,
+  policy_description,
 )
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import session as session_lib
+from repertory.launch.platform import watchdog
+
+# Maximum batch size of environments.
+BATCH_SIZE = 10
 
 
-@dataclasses.dataclass(frozen=True)
 class Trained:
   """A trained agent.
 
   Attributes:
-    experiment: The experiment of the run.
-    spec: Specs of observations, actions and rewards.
-    experience: Description of the agent's experience.
+    directory: Directory of the run.
+    checkpoint: The policy's files, see `Checkpointer.load_policy`.
+    identity: Names, seed and settings of the run's experiment.
+    builder: Builder of the agent; from a directory alone, without the reward
+      model, which acting does not need.
+    experiment: The experiment, if the caller passed it.
+    agent: Name of the agent.
+    environment: Name of the environment.
+    counts: 'steps', 'learner_steps' and 'runs' of training.
+    num_environments: Number of training environments.
+    spec: Specs of the environment, as the agent observes it.
+    original_spec: Specs of the environment, without the previous action and
+      reward, which agents may observe besides.
     network: The network with trained variables.
-    checkpoint: The checkpoint it was loaded from.
   """
 
-  experiment: experiment_lib.Experiment
-  spec: specs.EnvironmentSpec
-  experience: experience_lib.Experience
-  network: Any
-  checkpoint: checkpointing.Checkpoint
+  def __init__(
+    self,
+    directory: str,
+    checkpoint: checkpointing.Checkpoint,
+    identity: Mapping[str, Any],
+    builder: builder_lib.Builder,
+    experiment: experiment_lib.Experiment | None,
+  ):
+    """Makes the network and restores its variables; see `read`."""
+    self.directory, self.checkpoint = directory, checkpoint
+    self.identity, self.builder = identity, builder
+    self.experiment = experiment
+    self.agent, self.environment = identity['agent'], identity['environment']
+    self.counts: Mapping[str, int] = checkpoint.state['counts']
+    self.num_environments: int = identity['num_environments']
+    spec = policy_description.read_spec(checkpoint, builder)
+    if spec is None:
+      batch = self._make(self._environments, [identity['seed']])
+      spec = specs.make_environment_spec(batch)
+      batch.close()
+    self.spec = self.original_spec = spec
+    if builder.observes_previous_action_and_reward:
+      observations = previous_action.original(spec.observations)
+      self.original_spec = spec._replace(observations=observations)
+    self.network: Any = builder.make_network(spec)
+    variables = self.network.variables
+    learners.restore_exported(checkpoint.arrays, 'policy', variables)
 
   @property
-  def learner_steps(self) -> int:
-    """Learner steps of training."""
-    return self.checkpoint.state['counts']['learner_steps']
+  def steps_per_environment(self) -> int:
+    """Average number of steps of training environments, for exploration."""
+    if session_lib.transport_of(self.checkpoint) == transports.OFFLINE:
+      # Steps of offline runs are learner steps; exploration is at its end.
+      return 2**30
+    return self.counts['steps'] // self.num_environments
+
+  def make_environments(
+    self, seeds: Sequence[int], renders: bool = False
+  ) -> environment_batches.EnvironmentBatch:
+    """Makes a batch of evaluation environments of `original_spec`, or raises.
+
+    A module in their name is imported.
+    """
+    environments = dataclasses.replace(
+      self._environments, observes_previous_action_and_reward=False
+    )
+    if renders:
+      factory = rendering.enable(environments.factory)
+      environments = dataclasses.replace(environments, factory=factory)
+    batch = self._make(environments, seeds)
+    try:
+      found = specs.make_environment_spec(batch)
+      setting = 'environment_factory'
+      environment_batches.compare(setting, self.original_spec, found)
+    except ValueError:
+      batch.close()
+      raise
+    return batch
 
   @property
-  def steps(self) -> int:
-    """Environment steps of training."""
-    return self.checkpoint.state['counts']['steps']
+  def _environments(self) -> environment_batches.EnvironmentSettings:
+    """Settings of evaluation environments."""
+    if self.experiment is not None:
+      return environment_batches.settings_of(self.experiment, evaluates=True)
+    with policy_description.explained(self.directory, self.identity):
+      factory = registry.make_factory(self.environment)
+    return environment_batches.EnvironmentSettings(
+      factory, self.builder.observes_previous_action_and_reward
+    )
+
+  def _make(
+    self,
+    environments: environment_batches.EnvironmentSettings,
+    seeds: Sequence[int],
+  ) -> environment_batches.EnvironmentBatch:
+    """Makes a batch, whose code may raise anything, or hang."""
+    name = f"environment '{self.environment}'"
+    limit = watchdog.limited(watchdog.START_SECONDS, f'{name} to be made')
+    with limit, environment_batches.making(name):
+      return environments.make_environments(seeds)
 
 
 def read(
@@ -65,39 +146,33 @@ def read(
   """
   if isinstance(run, Trained):
     return run
-  try:
-    if isinstance(run, experiment_lib.Experiment):
-      checkpoint, experiment = _load(run.directory, best), run
-    elif isinstance(run, (str, os.PathLike)):
-      directory = os.fspath(run)
-      checkpoint = _load(directory, best)
-      experiment = naming.from_identity(
-        checkpoint.state.get('experiment'),
-        directory,
-        trust=trust,
-        agent=agent,
-        environment=environment,
-      )
-    else:
-      raise settings.SettingError(
-        'run', f'must be the directory of a run, or an experiment, got {run!r}.'
-      )
-    spec = environment_batches.find_spec(experiment)
-    experience = experiment.builder.experience(
-      spec, experiment.num_environments
+  experiment = None
+  if isinstance(run, experiment_lib.Experiment):
+    experiment, directory = run, run.directory
+  elif isinstance(run, (str, os.PathLike)):
+    directory = os.fspath(run)
+  else:
+    raise settings.SettingError(
+      'run', f'must be the directory of a run, or an experiment, got {run!r}.'
     )
-    session_lib.check_identity(checkpoint, experiment.identity(experience))
-    network = experiment.builder.make_network(spec)
-    learners.restore_exported(checkpoint.arrays, 'policy', network.variables)
+  folder = directories.BEST if best else directories.CHECKPOINTS
+  directories.check_folder(directory, folder)
+  path = os.path.join(directory, folder)
+  try:
+    saved = checkpointing.Checkpointer(path).load_policy()
+    if saved is None:
+      raise directories.absence(directory, best)
+    identity = policy_description.check(saved, directory)
+    if experiment is None:
+      policy_description.check_trusted(
+        identity, directory, trust, agent, environment
+      )
+      builder = policy_description.make_builder(identity, directory)
+    else:
+      named = dataclasses.replace(saved, state={'experiment': identity})
+      session_lib.check_identity(named, experiment.identity())
+      builder = experiment.builder
   except checkpointing.CheckpointError as error:
+    # Without the remedy of starting afresh.
     raise checkpointing.CheckpointError(error.problem) from error
-  return Trained(experiment, spec, experience, network, checkpoint)
-
-
-def _load(directory: str, best: bool) -> checkpointing.Checkpoint:
-  checkpoint = directories.load_checkpoint(
-    directory, check_replay=False, best=best
-  )
-  if checkpoint is None:
-    raise directories.absence(directory, best)
-  return checkpoint
+  return Trained(directory, saved, identity, builder, experiment)

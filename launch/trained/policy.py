@@ -1,20 +1,27 @@
 """Trained policies for inference."""
 
+import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import dm_env
 import numpy as np
+import tensorflow as tf
 import tree
 
 from repertory.agents.interface import builder as builder_lib
-from repertory.components import actors, specs, transports, types
+from repertory.components import core, interfaces, specs, types
+from repertory.components.actors import saved_model
+from repertory.components.runtime import compilation, nests, numpy_functions
 from repertory.environments.batches import batch_columns, layout
 from repertory.environments.values import casting
 from repertory.environments.wrappers import previous_action
-from repertory.launch.experiments import directories, session
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.trained import loading
+
+_FIRST, _MID = int(dm_env.StepType.FIRST), int(dm_env.StepType.MID)
 
 
 def load_policy(
@@ -68,50 +75,32 @@ class TrainedPolicy:
     self, trained: loading.Trained, explore: bool = False, seed: int = 0
   ):
     """Prepares the policy; see `load_policy`."""
-    experiment, builder = trained.experiment, trained.experiment.builder
-    self.agent, self.environment = experiment.agent, experiment.environment
-    self.steps, self.learner_steps = trained.steps, trained.learner_steps
+    self.agent, self.environment = trained.agent, trained.environment
+    self.steps = trained.counts['steps']
+    self.learner_steps = trained.counts['learner_steps']
     self.checkpoint = trained.checkpoint.path
-    self._inner_spec = trained.spec
     # Evaluation policies do not depend on the number of environments.
-    num_environments = (
-      experiment.num_environments
-      if explore
-      else actors.saved_model.MAX_DIFFERING_ROWS
-    )
-
-    steps_done = trained.steps // experiment.num_environments
-    if session.transport_of(trained.checkpoint) == transports.OFFLINE:
-      # Steps of offline runs are learner steps; exploration is at its end.
-      steps_done = 2**30
-
-    def make_policy(seed: int):
-      return builder.make_policy(
-        trained.network,
-        builder_lib.Acting(
-          trained.spec,
-          num_environments,
-          seed,
-          steps_done=steps_done,
-          evaluation=not explore,
-        ),
-      )
-
-    self._policy = make_policy(seed)
-    self._initial_states = actors.InitialStates(
-      make_policy, num_environments, seed
-    )
-    self._rows = actors.PolicyRows(
-      self._policy, trained.spec.observations, self._initial_states
-    )
-    self.spec, self._previous = trained.spec, None
-    if builder.observes_previous_action_and_reward:
-      shown = trained.spec.observations['observation']
-      self.spec = trained.spec._replace(observations=shown)
+    self._num_environments = saved_model.MAX_DIFFERING_ROWS
+    if explore:
+      self._num_environments = trained.num_environments
+    self._trained, self._evaluates, self._seed = trained, not explore, seed
+    self._policy = self._make_policy(seed)
+    state = self._initial_state(0, 1)
+    self._state_spec = compilation.specs_of(state)
+    reset = self._policy.reset_state(state, tf.constant([True]))
+    pairs = zip(tree.flatten(state), tree.flatten(reset))
+    self.has_memory = any(before is not after for before, after in pairs)
+    self.spec, self._previous = trained.original_spec, None
+    if trained.builder.observes_previous_action_and_reward:
       self._previous = _PreviousActions(self.spec)
+      self.has_memory = True
     self._observations = _Observations(self.spec.observations)
-    self.has_memory = self._rows.has_memory or self._previous is not None
-    self._num_rows = 0
+    # By batch size: 1, and None for all others.
+    self._functions: dict[int | None, Any] = {}
+    self._function(1)
+    self._state: list[np.ndarray] = []  # [B, ...]
+    self._step_type = np.zeros([0], np.int32)  # [B]
+    self._num_rows = 0  # 0 if the next call may change it.
 
   def __repr__(self) -> str:
     return (
@@ -144,8 +133,14 @@ class TrainedPolicy:
     if num_rows != self._num_rows:
       self._resize(num_rows)
     if self._previous is not None:
-      leaves += self._previous.observe(self._rows.first, reward)
-    action = self._rows.act(*leaves)
+      leaves += self._previous.observe(self._step_type == _FIRST, reward)
+    outputs = self._function(num_rows)(*leaves, self._step_type, *self._state)
+    arrays = [np.asarray(leaf) for leaf in outputs]
+    num_actions = len(arrays) - len(self._state)
+    self._state = arrays[num_actions:]
+    # A new array, because NumPy may still refer to the old one.
+    self._step_type = np.full([num_rows], _MID, np.int32)
+    action = self._unflatten(arrays[:num_actions])
     if self._previous is not None:
       self._previous.note(action)
     if is_batch:
@@ -163,7 +158,7 @@ class TrainedPolicy:
       ValueError: If there are no such rows.
     """
     if rows is None:
-      self._rows.begin()
+      self._step_type[:] = _FIRST
       self._num_rows = 0
       return
     chosen = np.asarray(rows)
@@ -180,7 +175,7 @@ class TrainedPolicy:
         f'rows: expected indices below {self._num_rows}, the number of rows in '
         f'the last call, or a mask of that length; found {rows!r}.'
       )
-    self._rows.begin(chosen)
+    self._step_type[chosen] = _FIRST
 
   def export_saved_model(self, path: str) -> None:
     """Exports the policy as a SavedModel, which runs without this package.
@@ -200,13 +195,13 @@ class TrainedPolicy:
       OSError: If it cannot be written; partial output is removed.
     """
     directories.check_new(path)
-    inner = self._inner_spec.observations
+    inner = self._trained.spec.observations
     root = () if self._previous is not None else ('observation',)
-    actors.saved_model.export(
+    saved_model.export(
       self._policy,
       inner,
-      actors.saved_model.name_leaves(inner, *root),
-      self._initial_states,
+      saved_model.name_leaves(inner, *root),
+      self._initial_leaves,
       path,
     )
 
@@ -216,10 +211,105 @@ class TrainedPolicy:
         f'observation: expected {self._num_rows} rows, as before, found '
         f'{num_rows}: the policy has a memory of each row. Call `reset` first.'
       )
-    self._rows.resize(num_rows)
+    # The first rows stay, and others begin an episode.
+    num_kept = min(num_rows, len(self._step_type))
+    leaves = self._initial_leaves(num_rows)
+    for leaf, old in zip(leaves, self._state):
+      leaf[:num_kept] = old[:num_kept]
+    self._state = leaves
+    step_type = np.full([num_rows], _FIRST, np.int32)
+    step_type[:num_kept] = self._step_type[:num_kept]
+    self._step_type = step_type
     if self._previous is not None:
       self._previous.resize(num_rows)
     self._num_rows = num_rows
+
+  def _make_policy(self, seed: int) -> interfaces.Policy:
+    acting = builder_lib.Acting(
+      self._trained.spec,
+      self._num_environments,
+      seed,
+      self._trained.steps_per_environment,
+      evaluation=self._evaluates,
+    )
+    return self._trained.builder.make_policy(self._trained.network, acting)
+
+  def _initial_state(self, index: int, num_rows: int) -> types.Nest:
+    """Returns the initial state of the first rows of a round of environments.
+
+    Row r has the settings of environment r mod N, so there may be more rows
+    than a run has environments; each has random numbers of its own.
+    """
+    entropy = np.random.SeedSequence([self._seed, index])
+    seed = int(entropy.generate_state(1)[0] >> 1)
+    return self._make_policy(seed).initial_state(range(num_rows))
+
+  def _initial_leaves(self, num_rows: int) -> list[np.ndarray]:
+    """Returns the leaves of the first rows' states, `[num_rows, ...]` each."""
+    size = self._num_environments
+    rounds = [
+      self._initial_state(start // size, min(size, num_rows - start))
+      for start in range(0, num_rows, size)
+    ]
+    return [np.concatenate(parts) for parts in zip(*map(tree.flatten, rounds))]
+
+  @functools.cached_property
+  def _unflatten(self) -> nests.Unflattener:
+    """Unflattener of actions, known after the first step."""
+    return nests.Unflattener(self._compiled.output_structure[0])
+
+  def _function(self, num_rows: int) -> Callable[..., list[Any]]:
+    """Returns the compiled step, which NumPy runs for one row if it can."""
+    size = 1 if num_rows == 1 else None
+    if size not in self._functions:
+      self._functions[size] = self._compile(size)
+    return self._functions[size]
+
+  def _compile(self, size: int | None) -> Callable[..., list[Any]]:
+    def act(observation, step_type, state):
+      output = self._policy.act(observation, step_type, state)
+      return output.action, output.state
+
+    self._compiled = compilation.CompiledFunction(
+      act,
+      (
+        specs.tensor_spec(self._trained.spec.observations, size),
+        tf.TensorSpec([size], tf.int32),
+        tree.map_structure(
+          lambda leaf: tf.TensorSpec([size, *leaf.shape[1:]], leaf.dtype),
+          self._state_spec,
+        ),
+      ),
+      jit_compile=False,
+      in_caller=True,
+    )
+    if size is None:
+      return self._compiled
+    found = numpy_functions.find(
+      self._policy, self._compiled, size, lambda: 0, with_extras=False
+    )
+    return found or self._compiled
+
+
+class LoopActor(core.Actor):
+  """Adapts a trained policy to the environment loop of a batch."""
+
+  def __init__(self, policy: TrainedPolicy):
+    self._policy = policy
+    self._reward: np.ndarray | None = None  # [B]
+
+  def observe_first(self, timestep: dm_env.TimeStep) -> None:
+    self._policy.reset()
+
+  def select_action(self, observation: types.Nest) -> types.Nest:
+    return self._policy.act(observation, self._reward)
+
+  def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
+    self._reward = next_timestep.reward
+    self._policy.reset(next_timestep.step_type == _FIRST)
+
+  def update(self, wait: bool = False) -> None:
+    """Does nothing: the variables stay fixed."""
 
 
 class _PreviousActions:
@@ -237,8 +327,7 @@ class _PreviousActions:
     ]
 
   def note(self, action: types.Nest) -> None:
-    """Stores the selected actions `[B, ...]`."""
-    # Copies, since users may modify the arrays.
+    """Stores copies of the selected actions `[B, ...]`."""
     self._actions = [np.array(leaf) for leaf in tree.flatten(action)]
 
   def observe(
@@ -252,11 +341,6 @@ class _PreviousActions:
       array[first] = previous_action.make_initial_action(spec)
     if first.all():
       return [*self._actions, np.zeros(first.shape, self._reward_dtype)]
-    return [*self._actions, self._take(reward, first)]
-
-  def _take(
-    self, reward: np.ndarray | float | None, first: np.ndarray
-  ) -> np.ndarray:
     if reward is None:
       raise ValueError(
         'reward: expected the reward of the last action, found none: this '
@@ -268,7 +352,7 @@ class _PreviousActions:
       rewards = casting.cast(reward, first.shape, self._reward_dtype)
     except ValueError as error:
       raise ValueError(f'reward: {error}, a number for each row.') from error
-    return np.where(first, rewards.dtype.type(0), rewards)
+    return [*self._actions, np.where(first, rewards.dtype.type(0), rewards)]
 
 
 class _Observations:
@@ -277,13 +361,13 @@ class _Observations:
   def __init__(self, nested_spec: types.Nest):
     """Takes a nest of array specs, without a batch axis."""
     self._layout = layout.NestLayout(nested_spec, 'observation')
-    paths, leaves = self._layout.paths, self._layout.specs
     self._checks = [
       batch_columns.make_range_check(path, spec, 'row')
-      for path, spec in zip(paths, leaves)
+      for path, spec in zip(self._layout.paths, self._layout.specs)
     ]
     # Indices in the order of `tree`.
-    self._order = tree.flatten(self._layout.unflatten(range(len(leaves))))
+    indices = range(len(self._layout.specs))
+    self._order = tree.flatten(self._layout.unflatten(indices))
 
   def flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
     """Returns the leaves in the order of `tree`.
@@ -299,10 +383,9 @@ class _Observations:
     """
     leaves = self._layout.flatten(observation)
     index = self._order[0]
-    first: Any = leaves[index]
-    shape = self._layout.specs[index].shape
+    first, spec = leaves[index], self._layout.specs[index]
     is_nest = isinstance(first, (list, tuple, Mapping))
-    is_batch = not is_nest and np.ndim(first) == len(shape) + 1
+    is_batch = not is_nest and np.ndim(first) == len(spec.shape) + 1
     rows = (len(first),) if is_batch else ()
     if rows == (0,):
       raise ValueError('observation: expected at least one row, found none.')
@@ -310,8 +393,7 @@ class _Observations:
     for i in self._order:
       array = self._cast(i, leaves[i], rows)
       arrays.append(array if is_batch else array[None])
-      check = self._checks[i]
-      if check is not None:
+      if (check := self._checks[i]) is not None:
         check(arrays[-1])
     return arrays, is_batch
 

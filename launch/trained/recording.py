@@ -2,26 +2,21 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-import dm_env
 import numpy as np
 
+from repertory import __version__
 from repertory.components import offline
 from repertory.components.actors import environment_loop
 from repertory.components.config import settings
-from repertory.launch.experiments import directories, environment_batches
+from repertory.environments.batches import recorded
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.nodes import offline_checks
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading
 from repertory.launch.trained import policy as policy_lib
-
-# Maximum batch size of environments.
-_BATCH_SIZE = 10
-
-_FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 
 def record(
@@ -63,52 +58,39 @@ def record(
       'num_episodes', f'must be at least 1, got {num_episodes}.'
     )
   directories.check_new(output, 'output')
-  trained = loading.read(run, best, trust)
-  experiment = trained.experiment
-  policy = policy_lib.TrainedPolicy(trained, explore, seed)
-  size = min(_BATCH_SIZE, num_episodes)
-  seeds = np.random.SeedSequence(seed).generate_state(size, np.uint64) >> 2
-  factory = environment_batches.settings_of(experiment, evaluates=True).factory
-  with contextlib.ExitStack() as stack:
-    is_interrupted = stack.enter_context(interrupts.raising_signals())
-    # The policy tracks its previous actions itself.
-    plain = environment_batches.EnvironmentSettings(factory, False)
-    environments = plain.make_environments([int(one) for one in seeds])
-    stack.callback(environments.close)
-    manifest = offline_checks.describe_recording(experiment, trained.spec)
-    offline.prepare(output, manifest, setting='output')
-    quota = environment_loop.divide_episodes(num_episodes, size)
-    writer = offline.RecordingWriter(output, 'episodes', num_episodes=quota)
-    try:
-      return _run(environments, policy, writer, quota, is_interrupted)
-    finally:
-      writer.close(keeps_open=False)
+  with interrupts.raising_signals() as is_interrupted:
+    trained = loading.read(run, best, trust)
+    policy = policy_lib.TrainedPolicy(trained, explore, seed)
+    size = min(loading.BATCH_SIZE, num_episodes)
+    seeds = np.random.SeedSequence(seed).generate_state(size, np.uint64) >> 2
+    made: Any = trained.make_environments(seeds.tolist())
+    with contextlib.closing(made):
+      return _run(made, trained, policy, num_episodes, output, is_interrupted)
 
 
 def _run(
   environments: Any,
+  trained: loading.Trained,
   policy: policy_lib.TrainedPolicy,
-  writer: offline.RecordingWriter,
-  quota: Sequence[int],
+  num_episodes: int,
+  output: str,
   is_interrupted: Callable[[], bool],
 ) -> list[float]:
-  """Acts until each slot has finished its quota; returns the episode returns.
-
-  Taking the first episodes to end would favor short ones.
-  """
-  returns: list[float] = []
-  left = np.array(quota)
-  totals = np.zeros([environments.batch_size])
-  timestep = environments.reset()
-  writer.begin(timestep)
-  while left.any() and not is_interrupted():
-    action = policy.act(timestep.observation, timestep.reward)
-    timestep = environments.step(action)
-    writer.add(action, timestep)
-    first = timestep.step_type == _FIRST
-    totals = np.where(first, 0, totals + timestep.reward)
-    policy.reset(first)
-    ended = (timestep.step_type == _LAST) & (left > 0)
-    returns += totals[ended].tolist()
-    left[ended] -= 1
-  return returns
+  """Records the episodes; returns their returns."""
+  manifest = offline.RecordingManifest.of(
+    trained.agent, trained.environment, policy.spec, __version__
+  )
+  offline.prepare(output, manifest, setting='output')
+  quota = environment_loop.divide_episodes(
+    num_episodes, environments.batch_size
+  )
+  writer = offline.RecordingWriter(output, 'episodes', num_episodes=quota)
+  loop = environment_loop.EnvironmentLoop(
+    recorded.RecordedEnvironments(environments, writer),
+    policy_lib.LoopActor(policy),
+  )
+  try:
+    episodes = loop.run_episodes(num_episodes, is_interrupted)
+  finally:
+    writer.close(keeps_open=False)
+  return [episode.episode_return for episode in episodes]

@@ -5,7 +5,6 @@ or the environment variable IMAGEIO_FFMPEG_EXE.
 """
 
 import contextlib
-import dataclasses
 import errno
 import os
 import re
@@ -22,7 +21,6 @@ from repertory.components.actors import environment_loop
 from repertory.components.config import settings
 from repertory.environments.batches import vector_batch
 from repertory.environments.rendering import rendering
-from repertory.launch.experiments import experiment as experiment_lib
 
 FORMATS = ('mp4', 'gif')
 
@@ -93,17 +91,6 @@ def prepare(video: str | bool, video_format: str, directory: str) -> str:
       'name another folder.',
     )
   return folder
-
-
-def with_rendering(
-  experiment: experiment_lib.Experiment,
-) -> experiment_lib.Experiment:
-  """Returns the experiment with evaluation environments that render."""
-  name = 'environment_factory'
-  if experiment.evaluation_environment_factory is not None:
-    name = f'evaluation_{name}'
-  factory = rendering.enable(getattr(experiment, name))
-  return dataclasses.replace(experiment, **{name: factory})
 
 
 def find_program() -> str:

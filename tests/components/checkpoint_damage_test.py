@@ -190,7 +190,7 @@ def test_other_format(directory, path):
   content['format'] += 1
   _write(file, json.dumps(content).encode())
   with pytest.raises(
-    checkpointing.CheckpointError, match=r'format 3.* reads format 2'
+    checkpointing.CheckpointError, match=r'format 4.* reads formats 2 and 3'
   ):
     _load(directory)
 

@@ -3,8 +3,6 @@
 import errno
 import json
 import os
-import shutil
-import tempfile
 
 import numpy as np
 import pytest
@@ -13,7 +11,7 @@ from repertory.components.checkpoints import checkpointing
 from support.system import real_disk_errors
 
 _SOURCE = """
-import json, os, subprocess, sys
+import json, os, sys
 import numpy as np
 from repertory.components.checkpoints import checkpointing
 
@@ -51,38 +49,6 @@ def test_full_disk(tmp_path):
     [errno.ENOSPC, 0, [_FIRST]],
     [None, 2, [_FIRST, _SECOND]],
   ]
-
-
-def test_read_only_disk(tmp_path):
-  if not real_disk_errors.can_mount(tmp_path):
-    pytest.skip('may not mount a small disk here')
-  remount = "subprocess.run(['mount', '-o', 'remount,{}', sys.argv[1]])\n"
-  output = real_disk_errors.run_on_small_disk(
-    f'{_SOURCE}save(0, 9)\n{remount.format("ro")}save(1, 9)\n'
-    f'{remount.format("rw")}save(2, 9)',
-    tmp_path,
-    '1m',
-  )
-  assert _lines(output) == [
-    [None, 0, [_FIRST]],
-    [errno.EROFS, 0, [_FIRST]],
-    [None, 2, [_FIRST, _SECOND]],
-  ]
-
-
-def test_no_permission():
-  # Not in pytest's folders, which only their owner may enter.
-  folder = tempfile.mkdtemp()
-  os.chmod(folder, 0o755)
-  try:
-    output = real_disk_errors.run_as_nobody(
-      f'{_SOURCE}os.umask(0o022)\nsave(0, 9)\n'
-      'os.chmod(directory, 0o555)\nbecome_nobody()\nsave(1, 9)',
-      folder,
-    )
-  finally:
-    shutil.rmtree(folder)
-  assert _lines(output) == [[None, 0, [_FIRST]], [errno.EACCES, 0, [_FIRST]]]
 
 
 @pytest.mark.parametrize('limit', [0, 5_000])

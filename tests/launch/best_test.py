@@ -163,7 +163,7 @@ def test_unreadable_checkpoint_is_a_warning(tmp_path, make_coordinator):
   assert resumed.report_evaluation([1.0], [1])
 
 
-def _fail(*arguments):
+def _fail(*arguments, **settings):
   raise OSError(errno.ENOSPC, 'no space')
 
 

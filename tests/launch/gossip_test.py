@@ -10,6 +10,7 @@ import pytest
 
 from repertory import launch
 from repertory.launch.experiments import directories
+from repertory.launch.nodes import joint_checkpoints
 from repertory.launch.topologies import gossip as topology_lib
 from support.launch import log_files
 
@@ -49,9 +50,8 @@ def _parts_of(directory):
   assert checkpoint is not None and checkpoint.replay_path is not None
   found = []
   for archive in _archives_of(checkpoint):
-    with archive, archive.open('arrays.npz') as file:
-      arrays = np.load(file)
-      found.append({key: arrays[key] for key in arrays.files})
+    with archive:
+      found.append(joint_checkpoints.read_arrays(archive.filename))
   return found, checkpoint
 
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from repertory import launch
-from repertory.launch.experiments import environment_batches, naming
+from repertory.launch.experiments import policy_description
 from support.launch import log_files
 
 _ENVIRONMENT = """
@@ -145,26 +145,18 @@ class TestFromIdentity:
     assert experiment.directory == (
       'runs/own_agent-Builder/own_environment-make/seed_0'
     )
-    experience = experiment.builder.experience(
-      environment_batches.find_spec(experiment), experiment.num_environments
-    )
-    identity = experiment.identity(experience)
-    return json.loads(json.dumps(identity))
+    return json.loads(json.dumps(experiment.identity()))
 
   def test_what_json_lacks_is_what_it_is_by_default(self, modules):
     del modules
-    same = naming.from_identity(
-      self.identity(mood='wild'), 'unused', trust=True
-    )
-    assert (same.builder.config.mood, same.builder.config.table) == (
-      'wild', {1: 2},
-    )  # fmt: skip
+    same = policy_description.make_builder(self.identity(mood='wild'), 'unused')
+    assert (same.config.mood, same.config.table) == ('wild', {1: 2})
     changed = self.identity(table={'a': 5})
-    same = naming.from_identity(changed, 'unused', trust=True)
-    assert same.builder.config.table == {'a': 5}
+    same = policy_description.make_builder(changed, 'unused')
+    assert same.config.table == {'a': 5}
 
   def test_own_builders_without_a_name(self, modules):
     del modules
     identity = {**self.identity(), 'agent': 'own agent'}
     with pytest.raises(ValueError, match='or <module>:<Builder> of a module'):
-      naming.from_identity(identity, 'unused', trust=True)
+      policy_description.make_builder(identity, 'unused')

@@ -84,13 +84,6 @@ def test_flags_allow_the_module(marker, capsys, arguments):
   assert ("module 'weapon'" in err) == is_named  # It has no builder.
 
 
-def test_trust_allows_the_module(marker):
-  _write_run({**_IDENTITY, 'agent': 'weapon:Builder'})
-  with pytest.raises(ValueError, match=r"module 'weapon' .* has no 'Builder'"):
-    launch.load_policy('run', trust=True)
-  assert marker.exists()
-
-
 def test_another_name_than_that_of_the_run_is_refused(capsys):
   _write_run(_IDENTITY)
   code = command_line.run(['evaluate', '--directory=run', '--env=reach'])
@@ -101,7 +94,7 @@ def test_another_name_than_that_of_the_run_is_refused(capsys):
   ) in capsys.readouterr().err
 
 
-@pytest.mark.parametrize('wrong', [{'agent': 3}, {'reward_model': {}}])
+@pytest.mark.parametrize('wrong', [{'agent': 3}, {'num_environments': 0}])
 def test_other_types_are_refused(capsys, wrong):
   _write_run({**_IDENTITY, **wrong})
   assert command_line.run(['evaluate', '--directory=run']) == 2

@@ -3,10 +3,10 @@
 import pytest
 
 from repertory import launch
-from repertory.agents.reward_models import gail, rnd
+from repertory.agents import dqn
+from repertory.agents.reward_models import rnd
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.cli import commands, dry_runs
-from repertory.launch.experiments import naming
 from support.replay import recorded_episodes
 
 _CONFIG = {
@@ -49,11 +49,10 @@ def test_a_run_tells_how_it_is_wrapped(tmp_path, data):
   status = _run(tmp_path, data, 'gail').status
   # Each of 20 items beyond the first 50 is drawn four times, in eights.
   assert status.learner_steps == 20 * 4 // 8
-  # Builder and settings are restored from the checkpoint.
+  # Acting needs no reward model.
   trained = launch.trained.loading.read(str(tmp_path))
-  builder = trained.experiment.builder
-  assert isinstance(builder, gail.GAILBuilder)
-  assert builder.reward_model_config == gail.GAILConfig(**_WRAPS['gail'])
+  assert isinstance(trained.builder, dqn.DQNBuilder)
+  assert trained.identity['reward_model'] == 'gail'
   changed = {**_WRAPS['gail'], 'reward': 'gail'}
   with pytest.raises(
     checkpointing.CheckpointError,
@@ -158,16 +157,6 @@ def test_what_there_is_is_listed(capsys):
   assert (
     '--reward_model.learning_rate=0.001  (float)' in capsys.readouterr().out
   )
-
-
-def test_checkpoints_of_earlier_releases_are_read():
-  identity = {
-    'agent': 'dqn', 'environment': 'catch', 'seed': 0, 'num_environments': 1,
-    'config.n_step': 1, 'wrap': 'rnd', 'wrap.embedding_size': 3,
-  }  # fmt: skip
-  experiment = naming.from_identity(identity, 'runs')
-  config = experiment.builder.reward_model_config
-  assert config == rnd.RNDConfig(embedding_size=3)
 
 
 @pytest.mark.parametrize('flag', ['reward_model', 'wrap'])

@@ -5,8 +5,9 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+import tree
 
-from repertory.components import actors, interfaces, policies, specs
+from repertory.components import interfaces, policies, specs
 from repertory.components.actions import action_scaling
 from repertory.components.actors import saved_model
 from support.agents import counting_policy
@@ -36,10 +37,13 @@ class _Chained(interfaces.Policy):
     )
 
 
-def export(policy, path, spec=_SPEC, num_environments=5):
+def export(policy, path, spec=_SPEC):
+  def initial_leaves(num_rows):
+    state = policy.initial_state(range(num_rows))
+    return [leaf.numpy() for leaf in tree.flatten(state)]
+
   names = saved_model.name_leaves(spec, 'observation')
-  states = actors.InitialStates(lambda seed: policy, num_environments, 0)
-  saved_model.export(policy, spec, names, states, str(path))
+  saved_model.export(policy, spec, names, initial_leaves, str(path))
   return tf.saved_model.load(str(path)).signatures
 
 
@@ -84,9 +88,7 @@ def test_noise_is_the_only_state_of_continuous_actions(tmp_path, evaluation):
 def test_rows_that_differ_are_limited(tmp_path):
   limit = saved_model.MAX_DIFFERING_ROWS
   policy = counting_policy.CountingPolicy()
-  initial_state = export(policy, tmp_path / 'a', num_environments=limit)[
-    'initial_state'
-  ]
+  initial_state = export(policy, tmp_path / 'a')['initial_state']
   state = initial_state(batch_size=tf.constant(limit))
   assert state['state_id'].numpy().tolist() == list(range(limit))
   with pytest.raises(tf.errors.InvalidArgumentError, match='at most 1024'):

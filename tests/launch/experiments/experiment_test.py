@@ -9,7 +9,7 @@ import pytest
 from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components.config.settings import SettingError
-from repertory.launch.experiments import environment_batches, naming
+from repertory.launch.experiments import policy_description
 from support.agents import known_agents
 
 
@@ -34,14 +34,10 @@ class TestEnvironmentsPerActor:
 
   def test_a_checkpoint_knows_how_many_there_were(self):
     experiment = _make('impala', num_actors=2, environments_per_actor=4)
-    experience = experiment.builder.experience(
-      environment_batches.find_spec(experiment), experiment.num_environments
-    )
-    identity = experiment.identity(experience)
+    identity = experiment.identity()
     assert identity['num_environments'] == experiment.num_environments == 8
-    same = naming.from_identity(identity, 'unused')
-    assert same.num_environments == experiment.num_environments
-    assert same.builder.config == experiment.builder.config
+    same = policy_description.make_builder(identity, 'unused')
+    assert same.config == experiment.builder.config
 
 
 @pytest.mark.parametrize(

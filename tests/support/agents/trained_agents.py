@@ -8,7 +8,10 @@ from repertory import launch
 from repertory.agents.interface import registry
 from repertory.components import learners, specs
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.experiments import environment_batches
+from repertory.launch.experiments import (
+  environment_batches,
+  policy_description,
+)
 from support.agents import known_agents
 
 STEPS, LEARNER_STEPS = 60, 7
@@ -92,15 +95,15 @@ def make_experiment(agent, directory, **settings):
 def write_checkpoint(experiment):
   """Writes a checkpoint of a random but reproducible policy."""
   spec = environment_batches.find_spec(experiment)
-  experience = experiment.builder.experience(spec, experiment.num_environments)
   network = experiment.builder.make_network(spec)
   random = np.random.default_rng(1)
   for variable in network.trainable_variables:
     variable.assign(random.normal(size=variable.shape))
   arrays = learners.save_exported('policy', network.variables, LEARNER_STEPS)
   state = {
-    'experiment': experiment.identity(experience),
+    'experiment': experiment.identity(),
     'counts': {'steps': STEPS, 'learner_steps': LEARNER_STEPS, 'runs': 1},
   }
   folder = f'{experiment.directory}/checkpoints'
-  return checkpointing.Checkpointer(folder).save(arrays, state)
+  policy = policy_description.describe(state, spec, 'in_process')
+  return checkpointing.Checkpointer(folder).save(arrays, state, policy=policy)

@@ -36,30 +36,11 @@ def can_mount(folder) -> bool:
 def run_on_small_disk(source: str, folder, size: str) -> str:
   """Runs Python code with a disk mounted at `folder`; returns its output."""
   mount = _MOUNT.format(size=size, folder=folder)
-  return _run(
-    [*_UNSHARE, 'sh', '-c', f'{mount} && exec "$@"', 'sh'], source, folder
-  )
-
-
-def run_as_nobody(source: str, folder) -> str:
-  """Runs Python code that can drop privileges; returns its output.
-
-  Args:
-    source: Code to run; permissions apply after `become_nobody()`.
-    folder: Value of `sys.argv[1]`.
-  """
-  prelude = (
-    'import os\n'
-    'def become_nobody():\n'
-    '  if os.getuid() == 0:\n'
-    '    os.setuid(65534)\n'
-  )
-  return _run([], prelude + source, folder)
-
-
-def _run(prefix: list[str], source: str, folder) -> str:
   done = subprocess.run(
-    [*prefix, sys.executable, '-c', source, str(folder)],
+    [
+      *(*_UNSHARE, 'sh', '-c', f'{mount} && exec "$@"', 'sh'),
+      *(sys.executable, '-c', source, str(folder)),
+    ],
     capture_output=True,
     text=True,
     timeout=120,
