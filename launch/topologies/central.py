@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from repertory import components
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
-from repertory.components.inference import client
 from repertory.components.runtime import devices
 from repertory.launch import experiments, nodes
 from repertory.launch.coordination import kinds
@@ -257,7 +256,7 @@ def _make_evaluator(context, session, server, home):
       session.spec,
       nodes.policies.evaluation_ids(session),
       caller=context.caller,
-      purpose=client.EVALUATION,
+      purpose=components.inference.client.EVALUATION,
       timeout_seconds=experiment.timeout_seconds,
       stop=context.stop,
     )

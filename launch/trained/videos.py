@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import dm_env
 import numpy as np
 
-from repertory.components.actors import environment_loop
+from repertory.components import actors
 from repertory.components.config import settings
 from repertory.environments.batches import vector_batch
 from repertory.environments.rendering import rendering
@@ -135,7 +135,7 @@ class VideoRecorder(vector_batch.BatchWrapper):
     self._rate = rendering.rate(environments)
     self._num_done = 0
     # Episodes still to be recorded, by slot.
-    self._left = environment_loop.divide_episodes(
+    self._left = actors.environment_loop.divide_episodes(
       num_episodes, environments.batch_size
     )
     self._files: dict[int, VideoFile] = {}  # By slot.
@@ -165,7 +165,7 @@ class VideoRecorder(vector_batch.BatchWrapper):
     )
     return timestep
 
-  def keep(self, episode: environment_loop.Episode) -> None:
+  def keep(self, episode: 'actors.environment_loop.Episode') -> None:
     """Finishes the video of an episode that ended in the last step."""
     slot = episode.slot
     if slot not in self._files:  # Not part of the evaluation.
