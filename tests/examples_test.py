@@ -16,6 +16,7 @@ from repertory import launch
 from repertory.agents.interface import registry as agents_registry
 from repertory.components import loggers
 from repertory.components.actors import environment_loop
+from repertory.launch import results
 from repertory.launch.cli import commands as command_line
 from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
@@ -210,6 +211,9 @@ def _trained(tmp_path_factory):
 class TestCommands:
   @pytest.fixture(autouse=True)
   def _set_up(self, monkeypatch, write_module, tmp_path, trained):
+    for package in (launch, results):  # They keep what is found first.
+      for name in package.__all__:
+        getattr(package, name)
     # Other tests run the commands; this one checks their names only.
     write_module('my_module', '\n'.join(_blocks(_OWN_ENVIRONMENT, 'python')))
     write_module('my_networks', '\n'.join(_blocks(_OWN_NETWORK, 'python')))
@@ -227,7 +231,7 @@ class TestCommands:
       (directories, 'check_trained', None),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),
-      (runs, 'find', found),
+      (results, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),
       (
