@@ -37,20 +37,6 @@ AdditionalLoss: TypeAlias = Callable[
 ]
 
 
-def check(builder: Any) -> None:
-  """Raises a ValueError for an additional loss that the update would ignore."""
-  builder = getattr(builder, 'wrapped', builder)
-  kind = type(builder)
-  if kind.takes_additional_loss or kind.additional_loss is None:
-    return
-  if kind.make_update.__module__.startswith('repertory.agents.'):
-    raise ValueError(
-      f'{kind.__name__} must not have additional_loss, got one: its update '
-      'ignores it. DQN, IMPALA, PPO and SAC support it; for other agents, '
-      'override make_update.'
-    )
-
-
 def evaluate(
   function: AdditionalLoss | None, network: Any, sample: types.Sample
 ) -> tuple[tf.Tensor | float, dict[str, tf.Tensor]]:

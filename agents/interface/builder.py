@@ -116,7 +116,18 @@ class Builder(abc.ABC):
     Args:
       config: The config; None for the defaults of the class that the builder
         declares, by `config: MyConfig` in its body.
+
+    Raises:
+      ValueError: If its update would ignore its `additional_loss`.
     """
+    kind = type(self)
+    is_ours = kind.make_update.__module__.startswith('repertory.agents.')
+    if kind.additional_loss and is_ours and not kind.takes_additional_loss:
+      raise ValueError(
+        f'{kind.__name__} must not have additional_loss, got one: its update '
+        'ignores it. DQN, IMPALA, PPO and SAC support it; for other agents, '
+        'override make_update.'
+      )
     if config is None:
       config = typing.get_type_hints(type(self))['config']()
     self.config: Any = config

@@ -185,6 +185,27 @@ def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
   )
 
 
+def check_fits(
+  builder: 'builder.Builder',
+  spec: 'specs.EnvironmentSpec',
+  agent: str,
+  environment: str,
+) -> None:
+  """Raises ValueError unless a builder's network fits a spec.
+
+  It names agents of the registry that fit, with their defaults.
+  """
+  try:
+    builder.make_network(spec)
+  except ValueError as error:
+    names = ', '.join(fitting(spec))
+    others = f' Agents of the registry that fit, with their defaults: {names}.'
+    raise ValueError(
+      f"Agent '{agent}' does not fit environment '{environment}': "
+      f'{settings_lib.text_of(error)}{others if names else ""}'
+    ) from error
+
+
 def make_builder(
   name: str, settings: Mapping[str, Any], preset: str | None = None
 ) -> 'builder.Builder':

@@ -20,7 +20,7 @@ def _graph(values, settings, positional) -> int:
   experiment = factory.make_experiment(values, settings)
   plan = launch.opening.plan.make_plan(experiment, topology)
   opened = launch.opening.opened.Opened(plan, plan.options[0])
-  graph = plan.topology.call_graph(opened.make_session())
+  graph = topology.call_graph(opened.make_session())
   lines, indent = ['flowchart LR'], '  '  # Arrows go from caller to callee.
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')

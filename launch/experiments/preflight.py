@@ -48,6 +48,7 @@ def describe(
       f"must be 'offline', as agent '{experiment.agent}' learns from data "
       'alone.',
     )
+  max_items = experiment.max_items(experience)
   options, refusals = [], []
   for kind in kinds:
     # Transports within a process need no bundles.
@@ -57,31 +58,40 @@ def describe(
     try:
       if kind in (transports.InProcessTransport.kind, transports.SHARES):
         transports.check_in_process(experience)
-      warning = _check_memory(experiment, experience, kind)
+      warning = _check_memory(
+        experience, kind, max_items, experiment.checkpoint_replay
+      )
     except ValueError as refusal:
       refusals.append(refusal)
     else:
       options.append(ReplayOption(kind, experience.bundled(bundle), warning))
   if not options:
     raise refusals[0]
-  if transports.OFFLINE not in kinds:  # There, any number of steps will do.
-    _check_steps(experiment, experience)
+  # Offline, any number of steps will do.
+  if transports.OFFLINE not in kinds and not experience.updates_due(max_items):
+    raise SettingError(
+      'max_steps',
+      'must be higher for the learner to take a step: it needs '
+      f'{describe_need(experience)}, and {experiment.max_steps} '
+      f'environment steps make {max_items} items at most. Take more steps, or '
+      'lower the others.',
+    )
   return experience, sorted(options, key=lambda one: bool(one.warning))
 
 
 def _check_memory(
-  experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   kind: str,
+  max_items: int,
+  checkpoint_replay: bool,
 ) -> str:
   """Returns a warning about the memory of full tables, or ''; may refuse."""
   if kind in (transports.COMPILED, transports.OFFLINE):
     return ''  # These topologies know their memory, and check it.
-  max_items = experiment.max_items(experience)
   tables, sizes = experience.all_tables, []
   for table in tables:
     in_server = kind == transports.REVERB
-    is_copied = experiment.checkpoint_replay and not in_server
+    is_copied = checkpoint_replay and not in_server
     item_bytes = table.item_bytes(in_server, is_copied)
     # Tables that others than actors write may have more items.
     most = max_items if table in experience.tables else table.max_size
@@ -99,22 +109,6 @@ def _check_memory(
     setting,
     'must be lower, or the machine must have more memory; got '
     f'{table.max_size:,}: replay {text}.',
-  )
-
-
-def _check_steps(
-  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
-) -> None:
-  """Raises SettingError if a run would end before the first learner step."""
-  max_items = experiment.max_items(experience)
-  if experience.updates_due(max_items):
-    return
-  raise SettingError(
-    'max_steps',
-    'must be higher for the learner to take a step: it needs '
-    f'{describe_need(experience)}, and {experiment.max_steps} '
-    f'environment steps make {max_items} items at most. Take more steps, or '
-    'lower the others.',
   )
 
 

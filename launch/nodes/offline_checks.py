@@ -209,22 +209,16 @@ def prepare_recording(
     SettingError: If the folder has other recordings or files, or is not
       writable.
   """
-  if experiment.record is not None:
-    directories.check_writable(experiment.record, 'record')
-    manifest = describe_recording(experiment, spec)
-    offline.prepare(experiment.record, manifest, writes)
-
-
-def describe_recording(
-  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-) -> 'offline.RecordingManifest':
-  """Returns the manifest of a recording of an experiment's agent."""
-  return offline.RecordingManifest.of(
+  if experiment.record is None:
+    return
+  manifest = offline.RecordingManifest.of(
     experiment.agent,
     experiment.environment,
     recorded_spec(experiment, spec),
     __version__,
   )
+  directories.check_writable(experiment.record, 'record')
+  offline.prepare(experiment.record, manifest, writes)
 
 
 def recorded_spec(

@@ -24,6 +24,7 @@ class Opened:
     plan: The checked run.
     replay: Chosen kind of experience transport.
     checkpoint: Checkpoint that the run resumes from; None for a new run.
+    replay_path: Folder of the checkpoint's tables, if they are restored.
     initial: Description of the run whose networks a new run began with, if any.
     message: Note for the user about this start.
   """
@@ -31,6 +32,7 @@ class Opened:
   plan: plan_lib.Plan
   replay: preflight.ReplayOption
   checkpoint: checkpointing.Checkpoint | None = None
+  replay_path: str | None = None
   initial: Mapping[str, Any] | None = None
   message: str = ''
 
@@ -48,11 +50,11 @@ class Opened:
       is_resumed=self.checkpoint is not None,
       message=self.message,
       transport=self.replay.transport,
-      sharding=plan.sharding,
+      sharding=plan.layout.sharding,
       initial=self.initial,
       callback_list=plan.callback_list,
-      run_layout=plan.run_layout,
-      title=plan.title,
+      run_layout=plan.layout.settings,
+      title=plan.layout.title,
     )
 
 
@@ -101,116 +103,108 @@ def open_run(
       opened = _begin(plan, initial)
     else:
       check(checkpoint)
+      warm_start.check_resumed(experiment, checkpoint)
       opened = _resume(plan, checkpoint)
+    cleared = directories.prepare_run(directory, opened.replay_path)
+    if checkpoint is None:
+      warm_start.save(directory, initial)
     offline_checks.prepare_recording(experiment, plan.spec)
-    messages = filter(None, (fetched, opened.message))
-    yield dataclasses.replace(opened, message='; '.join(messages))
+    messages = fetched, opened.message, opened.replay.warning, cleared
+    message = '; '.join(filter(None, messages))
+    yield dataclasses.replace(opened, message=message)
 
 
 def _begin(plan: plan_lib.Plan, initial: warm_start.Initial | None) -> Opened:
-  """Prepares the held directory for a new run."""
-  directory, replay = plan.experiment.directory, plan.options[0]
-  cleared = directories.prepare_run(directory, None)
-  start = warm_start.save(directory, initial)
-  message = '; '.join(filter(None, (start, replay.warning, cleared)))
-  return Opened(plan, replay, None, initial and initial[1], message)
+  """Returns a new run."""
+  if initial is None:
+    return Opened(plan, plan.options[0])
+  origin = initial[1]
+  message = (
+    f'begins with the networks of {origin["directory"]} after update '
+    f'{origin["learner_steps"]}'
+  )
+  return Opened(plan, plan.options[0], initial=origin, message=message)
 
 
 def _resume(
   plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint
 ) -> Opened:
-  """Prepares the held directory to resume from its checkpoint."""
-  warm_start.check_resumed(plan.experiment, checkpoint)
-  replay = _choose_replay(plan, checkpoint)
-  _check_resumed(plan, replay, checkpoint)
-  tables = _replay_path(replay, checkpoint)
-  cleared = directories.prepare_run(plan.experiment.directory, tables)
-  start = _describe_resume(plan, replay, checkpoint)
-  message = '; '.join(filter(None, (start, replay.warning, cleared)))
-  origin = checkpoint.state.get(warm_start.KEY)
-  return Opened(plan, replay, checkpoint, origin, message)
+  """Returns the run that resumes from a checkpoint, if it can.
 
-
-def _choose_replay(
-  plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint
-) -> preflight.ReplayOption:
-  """Returns the best option that restores the checkpoint's tables, if any."""
-  for replay in plan.options:
-    if not _explain_omission(replay, checkpoint):
-      return replay
-  return plan.options[0]
-
-
-def _explain_omission(
-  replay: preflight.ReplayOption, checkpoint: checkpointing.Checkpoint
-) -> str:
-  return session_lib.explain_omission(
-    checkpoint, replay.transport, replay.experience
+  Its replay is the best option that restores the checkpoint's tables, if any.
+  """
+  omissions = [
+    session_lib.explain_omission(checkpoint, one.transport, one.experience)
+    for one in plan.options
+  ]
+  index = omissions.index('') if '' in omissions else 0
+  replay, omission = plan.options[index], omissions[index]
+  moved = _describe_move(checkpoint)
+  replay_path = None if omission else checkpoint.replay_path
+  _check_topology(checkpoint, replay)
+  if plan.experiment.deterministic:
+    _check_exact(checkpoint, plan.layout.sharding, replay_path, moved)
+  return Opened(
+    plan,
+    replay,
+    checkpoint,
+    replay_path,
+    checkpoint.state.get(warm_start.KEY),
+    _describe_resume(
+      checkpoint, replay, plan.experiment.max_steps, omission, moved
+    ),
   )
 
 
-def _replay_path(
-  replay: preflight.ReplayOption, checkpoint: checkpointing.Checkpoint
-) -> str | None:
-  """Returns the folder of the checkpoint's tables, if they are restored."""
-  omission = _explain_omission(replay, checkpoint)
-  return None if omission else checkpoint.replay_path
-
-
-def _check_resumed(
-  plan: plan_lib.Plan,
-  replay: preflight.ReplayOption,
-  checkpoint: checkpointing.Checkpoint,
+def _check_topology(
+  checkpoint: checkpointing.Checkpoint, replay: preflight.ReplayOption
 ) -> None:
-  """Raises if the resumed run would count steps, or compute, differently."""
+  """Raises CheckpointError if the resumed run would count steps differently."""
   was_offline = session_lib.transport_of(checkpoint) == transports.OFFLINE
-  if was_offline != (replay.transport == transports.OFFLINE):
-    it, now = ('offline', 'another') if was_offline else ('another', 'offline')
-    raise checkpointing.CheckpointError(
-      f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
-      f'{now}: steps of offline are learner steps, so neither resumes from the '
-      'other. Choose another directory: with initial_from, a new run begins '
-      'with the networks of this one.',
-      fresh=True,
-    )
-  if not plan.experiment.deterministic:
+  if was_offline == (replay.transport == transports.OFFLINE):
     return
-  problem, advice = _explain_inexact(plan, replay, checkpoint)
-  if problem:
-    raise checkpointing.CheckpointError(
-      'A deterministic run cannot resume from checkpoint '
-      f'{checkpoint.path}: that {problem}. Leave deterministic out to resume '
-      f'all the same, or {advice}.',
-      fresh=True,
-    )
+  it, now = ('offline', 'another') if was_offline else ('another', 'offline')
+  raise checkpointing.CheckpointError(
+    f'Checkpoint {checkpoint.path} is of a run in {it} topology, and this is '
+    f'{now}: steps of offline are learner steps, so neither resumes from the '
+    'other. Choose another directory: with initial_from, a new run begins '
+    'with the networks of this one.',
+    fresh=True,
+  )
 
 
-def _explain_inexact(
-  plan: plan_lib.Plan,
-  replay: preflight.ReplayOption,
+def _check_exact(
   checkpoint: checkpointing.Checkpoint,
-) -> tuple[str, str]:
-  """Returns why a run would not resume bit by bit, or '', and a remedy."""
+  sharding: str,
+  replay_path: str | None,
+  moved: str,
+) -> None:
+  """Raises CheckpointError unless a run would resume bit by bit."""
   state = checkpoint.state
-  sharding = plan.sharding
-  if moved := _describe_move(checkpoint):
-    return (
+  written_by = state.get('sharding', state.get('division', ''))
+  advice = 'remove its folder if there is an older one'
+  if moved:
+    problem = (
       f'was {moved}; other versions round differently, and may not unpickle '
-      'environments',
-      'resume with the versions that wrote it',
+      'environments'
     )
-  older = 'remove its folder if there is an older one'
-  if not (_replay_path(replay, checkpoint) and state.get('is_exact')):
-    return (
+    advice = 'resume with the versions that wrote it'
+  elif not (replay_path and state.get('is_exact')):
+    problem = (
       'lacks the state of the environments. Deterministic runs write it with '
       'checkpoint_replay, if their environments can be pickled, unless they '
-      'ended in the middle of a step or round',
-      older,
+      'ended in the middle of a step or round'
     )
-  written_by = state.get('sharding', state.get('division', ''))
-  if written_by != sharding:
-    return f"was written by '{written_by}', and this is '{sharding}'", older
-  return '', ''
+  elif written_by != sharding:
+    problem = f"was written by '{written_by}', and this is '{sharding}'"
+  else:
+    return
+  raise checkpointing.CheckpointError(
+    'A deterministic run cannot resume from checkpoint '
+    f'{checkpoint.path}: that {problem}. Leave deterministic out to resume '
+    f'all the same, or {advice}.',
+    fresh=True,
+  )
 
 
 def _describe_move(checkpoint: checkpointing.Checkpoint) -> str:
@@ -226,14 +220,14 @@ def _describe_move(checkpoint: checkpointing.Checkpoint) -> str:
 
 
 def _describe_resume(
-  plan: plan_lib.Plan,
-  replay: preflight.ReplayOption,
   checkpoint: checkpointing.Checkpoint,
+  replay: preflight.ReplayOption,
+  max_steps: int,
+  omission: str,
+  moved: str,
 ) -> str:
   """Describes what a run resumes from, for the display."""
   name = os.path.basename(checkpoint.path)
-  omission = _explain_omission(replay, checkpoint)
-  max_steps = plan.experiment.max_steps
   if checkpoint.state['counts']['steps'] >= max_steps:
     return (
       f'resumed from checkpoint {name}, which has all {max_steps} steps '
@@ -241,5 +235,4 @@ def _describe_resume(
     )
   if checkpoint.replay_path is None and replay.transport != transports.OFFLINE:
     omission = ', which has no replay'
-  moved = _describe_move(checkpoint)
   return f'resumed from checkpoint {name}{omission}' + (moved and f'; {moved}')

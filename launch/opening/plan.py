@@ -7,10 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from repertory.agents.actor_critic import additional_loss
 from repertory.agents.interface import registry as agents_registry
 from repertory.components import checkpoints, specs
-from repertory.components.config.settings import text_of
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import environment_batches, preflight
@@ -28,30 +26,22 @@ class Plan:
   Attributes:
     experiment: The experiment to run, without its callbacks.
     callback_list: The experiment's callbacks.
-    topology: Its topology, with defaults that suit the launcher.
-    launcher: Launcher of the nodes.
+    layout: Its topology and launcher.
     spec: The environment's spec.
     experience: The agent's experience.
     options: Supported kinds of experience transport, the best first.
-    storage: Additional store of checkpoints, if any.
-    title: Title of the run, for display.
-    run_layout: Topology, launcher and their settings, as plain values.
-    sharding: Sharding of the run among nodes, in words.
     identity: Settings that a resumed run must share, as plain values.
+    storage: Additional store of checkpoints, if any.
   """
 
   experiment: experiment_lib.Experiment
   callback_list: callbacks_lib.CallbackList
-  topology: topology_lib.Topology
-  launcher: launcher_lib.Launcher
+  layout: topology_lib.Layout
   spec: specs.EnvironmentSpec
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
-  storage: 'checkpoints.Storage | None'
-  title: str
-  run_layout: Mapping[str, Any]
-  sharding: str
   identity: Mapping[str, Any]
+  storage: 'checkpoints.Storage | None'
 
 
 def make_plan(
@@ -67,50 +57,48 @@ def make_plan(
   Raises:
     ValueError: If the experiment cannot run.
   """
-  if isinstance(topology, str):
-    topology = topology_lib.get(topology)()
-  if isinstance(launch_type, str):
-    launch_type = launcher_lib.get(launch_type)()
   if not isinstance(experiment, experiment_lib.Experiment):
     raise TypeError(
       f'experiment must be a launch.Experiment, got {experiment!r}; '
       'launch.make_experiment makes one from names of agent and environment.'
     )
   experiment, callback_list = callbacks_lib.take(experiment)
-  if tf.config.functions_run_eagerly():
-    experiment = dataclasses.replace(experiment, eager=True)
-  # May split the CPU into virtual devices, so precedes use of TensorFlow.
-  topology = topology.launched_by(launch_type, experiment)
-  topology_lib.check_launch(
-    topology, launch_type, experiment.deterministic, experiment.eager
+  experiment = dataclasses.replace(
+    experiment,
+    eager=experiment.eager or tf.config.functions_run_eagerly(),
+    # Nodes may be in other folders.
+    record=experiment.record and os.path.abspath(experiment.record),
+    demonstrations=tuple(map(os.path.abspath, experiment.demonstrations)),
   )
-  topology.check(experiment)
-  if topology.has_program and launch_type.needs_pickles:
-    callback_list.check_can_travel(launch_type.name)
+  # May split the CPU into virtual devices, so precedes use of TensorFlow.
+  layout = topology_lib.lay_out(experiment, topology, launch_type)
+  if layout.topology.has_program and layout.launcher.needs_pickles:
+    callback_list.check_can_travel(layout.launcher.name)
   _check_tensorflow()
   awaited = f"environment '{experiment.environment}' to be made"
   with watchdog.limited(watchdog.START_SECONDS, awaited):
     spec = environment_batches.find_spec(experiment)
-  _check_network(experiment, spec)
-  kinds = topology.transports(experiment)
-  experience, options = preflight.describe(
-    experiment, spec, kinds, topology.smallest_batch(experiment)
+  agents_registry.check_fits(
+    experiment.builder, spec, experiment.agent, experiment.environment
   )
-  topology.check_experience(experiment, experience, spec)
-  offline_checks.check_data(experiment, experience, spec, kinds)
+  experience, options = preflight.describe(
+    experiment, spec, layout.transports, layout.smallest_batch
+  )
+  layout.topology.check_experience(experiment, experience, spec)
+  offline_checks.check_data(experiment, experience, spec, layout.transports)
+  storage = None
+  if experiment.storage is not None:
+    where = experiment.storage, experiment.directory
+    storage = checkpoints.open_storage(*where)
   return Plan(
-    _with_absolute_paths(experiment),
+    experiment,
     callback_list,
-    topology,
-    launch_type,
+    layout,
     spec,
     experience,
     options,
-    _open_storage(experiment),
-    title=topology.title(experiment, launch_type),
-    run_layout=topology.run_layout(launch_type),
-    sharding=topology.sharding(experiment),
-    identity=experiment.identity(experience),
+    experiment.identity(experience),
+    storage,
   )
 
 
@@ -129,41 +117,4 @@ def _check_tensorflow() -> None:
     'tensorflow must be imported before `absl.app.run` is called, but was '
     'first imported inside it, where its functions cannot create variables. '
     'Import `tensorflow` at the top of the script.'
-  )
-
-
-def _check_network(
-  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-) -> None:
-  """Raises ValueError unless the agent fits the environment's spec."""
-  builder = experiment.builder
-  additional_loss.check(builder)
-  try:
-    builder.make_network(spec)
-  except ValueError as error:
-    names = ', '.join(agents_registry.fitting(spec))
-    fitting = f' Agents of the registry that fit, with their defaults: {names}.'
-    raise ValueError(
-      f"Agent '{experiment.agent}' does not fit environment "
-      f"'{experiment.environment}': {text_of(error)}{fitting if names else ''}"
-    ) from error
-
-
-def _open_storage(
-  experiment: experiment_lib.Experiment,
-) -> 'checkpoints.Storage | None':
-  if experiment.storage is None:
-    return None
-  return checkpoints.open_storage(experiment.storage, experiment.directory)
-
-
-def _with_absolute_paths(
-  experiment: experiment_lib.Experiment,
-) -> experiment_lib.Experiment:
-  """Returns the experiment with absolute paths, for nodes in other folders."""
-  record, data = experiment.record, experiment.demonstrations
-  return dataclasses.replace(
-    experiment,
-    record=None if record is None else os.path.abspath(record),
-    demonstrations=tuple(map(os.path.abspath, data)),
   )

@@ -121,11 +121,11 @@ def _run(
   show: Callable[[loggers.Status], None],
 ) -> tuple[loggers.Status, str]:
   """Runs to the end; also returns why the last checkpoint is not stored."""
-  run_topology = plan.topology.run
+  run_topology, launcher = plan.layout.topology.run, plan.layout.launcher
   if plan.storage is None:
-    return run_topology(session, plan.launcher, interruption, show), ''
+    return run_topology(session, launcher, interruption, show), ''
   with remote_storage.Uploads(plan.storage, session, show) as uploads:
-    status = run_topology(session, plan.launcher, interruption, uploads.show)
+    status = run_topology(session, launcher, interruption, uploads.show)
     not_stored = uploads.finish()
     return uploads.complete(status), not_stored
 

@@ -68,26 +68,18 @@ def check_resumed(
   )
 
 
-def save(directory: str, initial: Initial | None) -> str:
-  """Saves the initial networks of a new run in its directory; describes them.
-
-  Returns '' if they are random.
-  """
+def save(directory: str, initial: Initial | None) -> None:
+  """Saves the initial networks of a new run, if any, in its directory."""
   folder = os.path.join(directory, directories.INITIAL)
   shutil.rmtree(folder, ignore_errors=True)
   if initial is None:
-    return ''
-  origin = initial[1]
+    return
   try:
     checkpointing.Checkpointer(folder, 1).save(*initial)
   except OSError as error:
     raise SettingError(
       'directory', f'must have room for {folder}: {error}.'
     ) from error
-  return (
-    f'begins with the networks of {origin["directory"]} after update '
-    f'{origin["learner_steps"]}'
-  )
 
 
 def _load(directory: str) -> checkpointing.Checkpoint:

@@ -90,26 +90,6 @@ class Topology(abc.ABC):
     """Whether a launcher runs its nodes; otherwise all is in one thread."""
     return type(self).program is not Topology.program
 
-  def title(
-    self,
-    experiment: experiment_lib.Experiment,
-    launcher: launcher_lib.Launcher,
-  ) -> str:
-    """Returns the title of a run, for display."""
-    title = f'{experiment.agent} on {experiment.environment}, {self.name}'
-    return f'{title} ({launcher.title})' if self.launch_types is None else title
-
-  def run_layout(self, launcher: launcher_lib.Launcher) -> dict[str, Any]:
-    """Returns topology and launcher with their settings, as plain values."""
-    layout = {
-      'topology': self.name,
-      'topology_settings': dataclasses.asdict(self),
-    }
-    if self.launch_types is None:
-      layout['launch_type'] = launcher.name
-      layout['launch_settings'] = dataclasses.asdict(launcher)
-    return layout
-
   def launched_by(
     self,
     launcher: launcher_lib.Launcher,
@@ -146,7 +126,7 @@ class Topology(abc.ABC):
   def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
-    `experiments.preflight.find_options` chooses one. A resumed run keeps the
+    `experiments.preflight.describe` chooses one. A resumed run keeps the
     transport that wrote its tables, if supported; else its tables begin empty.
     """
     del experiment
@@ -215,6 +195,65 @@ class Topology(abc.ABC):
       calls,
       shared=[plan.names for plan in program if plan.beside],
     )
+
+
+class Layout(NamedTuple):
+  """A checked topology and launcher of an experiment.
+
+  Attributes:
+    topology: The topology, with defaults that suit the launcher.
+    launcher: Launcher of the nodes.
+    transports: Supported kinds of experience transport, the best first.
+    smallest_batch: See `Topology.smallest_batch`.
+    title: Title of the run, for display.
+    settings: Names and settings of both, as plain values.
+    sharding: See `Topology.sharding`.
+  """
+
+  topology: Topology
+  launcher: launcher_lib.Launcher
+  transports: Sequence[str]
+  smallest_batch: int | None
+  title: str
+  settings: Mapping[str, Any]
+  sharding: str
+
+
+def lay_out(
+  experiment: experiment_lib.Experiment,
+  topology: str | Topology,
+  launcher: str | launcher_lib.Launcher,
+) -> Layout:
+  """Checks an experiment's topology and launcher, given by name or as objects.
+
+  Raises:
+    ValueError: If they do not support each other, or the experiment.
+  """
+  if isinstance(topology, str):
+    topology = get(topology)()
+  if isinstance(launcher, str):
+    launcher = launcher_lib.get(launcher)()
+  topology = topology.launched_by(launcher, experiment)
+  check_launch(topology, launcher, experiment.deterministic, experiment.eager)
+  topology.check(experiment)
+  title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
+  chosen = {
+    'topology': topology.name,
+    'topology_settings': dataclasses.asdict(topology),
+  }
+  if topology.launch_types is None:
+    title = f'{title} ({launcher.title})'
+    chosen['launch_type'] = launcher.name
+    chosen['launch_settings'] = dataclasses.asdict(launcher)
+  return Layout(
+    topology,
+    launcher,
+    topology.transports(experiment),
+    topology.smallest_batch(experiment),
+    title,
+    chosen,
+    topology.sharding(experiment),
+  )
 
 
 def names_of_able(setting: str) -> str:
