@@ -110,13 +110,31 @@ def check_data(
   experience: experience_lib.Experience,
   spec: specs.EnvironmentSpec,
   kinds: Collection[str],
-) -> None:
-  """Raises SettingError for unfit demonstrations, or folders of recordings.
+) -> 'offline.RecordingManifest | None':
+  """Checks demonstrations, and the folder of a recording; writes nothing.
 
-  `kinds` are the allowed kinds of transport.
+  Args:
+    kinds: Kinds of transport that the topology supports.
+
+  Returns:
+    Manifest of the recording, if there is one.
+
+  Raises:
+    SettingError: If they are unfit, or the folder has other recordings or
+      files, or is not writable.
   """
   _check_demonstrations(experiment, experience, spec, kinds)
-  prepare_recording(experiment, spec, writes=False)
+  if experiment.record is None:
+    return None
+  manifest = offline.RecordingManifest.of(
+    experiment.agent,
+    experiment.environment,
+    recorded_spec(experiment, spec),
+    __version__,
+  )
+  directories.check_writable(experiment.record, 'record')
+  offline.prepare(experiment.record, manifest, writes=False)
+  return manifest
 
 
 def _check_demonstrations(
@@ -196,29 +214,6 @@ def open_all(paths: Sequence[str]) -> 'list[offline.DataSet]':
 def lengths_of(data: 'Sequence[offline.DataSet]') -> np.ndarray:
   """Returns the lengths of all episodes, in steps."""
   return np.concatenate([one.lengths for one in data])
-
-
-def prepare_recording(
-  experiment: experiment_lib.Experiment,
-  spec: specs.EnvironmentSpec,
-  writes: bool = True,
-) -> None:
-  """Makes the folder of an experiment's recording, or only checks it.
-
-  Raises:
-    SettingError: If the folder has other recordings or files, or is not
-      writable.
-  """
-  if experiment.record is None:
-    return
-  manifest = offline.RecordingManifest.of(
-    experiment.agent,
-    experiment.environment,
-    recorded_spec(experiment, spec),
-    __version__,
-  )
-  directories.check_writable(experiment.record, 'record')
-  offline.prepare(experiment.record, manifest, writes)
 
 
 def recorded_spec(

@@ -3,17 +3,26 @@
 import contextlib
 import dataclasses
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from repertory.components import transports
+import numpy as np
+
+from repertory.components import learners, offline, specs, transports
 from repertory.components.checkpoints import checkpointing
+from repertory.components.config.settings import SettingError
 from repertory.components.runtime import versions
 from repertory.launch.experiments import directories, preflight
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import offline_checks
 from repertory.launch.opening import plan as plan_lib
-from repertory.launch.opening import remote_storage, warm_start
+from repertory.launch.opening import remote_storage
+
+_INITIAL = 'initial_from'  # In the state of checkpoints and in logs.
+
+# Arrays of the initial networks, and a description of their origin.
+_Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +95,7 @@ def open_run(
   initial = None
   if fresh or not (plan.storage or directories.has_checkpoint(directory)):
     # Before its directory may be moved aside.
-    initial = warm_start.read(experiment, plan.spec)
+    initial = _read_initial(experiment, plan.spec)
   # Locks first, so that no other run changes what is read next.
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(directory))
@@ -99,22 +108,23 @@ def open_run(
       held.enter_context(directories.start_over(directory))
     checkpoint = directories.load_checkpoint(directory)
     if checkpoint is None:
-      initial = initial or warm_start.read(experiment, plan.spec)
+      initial = initial or _read_initial(experiment, plan.spec)
       opened = _begin(plan, initial)
     else:
       check(checkpoint)
-      warm_start.check_resumed(experiment, checkpoint)
+      _check_initial(experiment, checkpoint)
       opened = _resume(plan, checkpoint)
     cleared = directories.prepare_run(directory, opened.replay_path)
     if checkpoint is None:
-      warm_start.save(directory, initial)
-    offline_checks.prepare_recording(experiment, plan.spec)
+      _save_initial(directory, initial)
+    if experiment.record and plan.recording:
+      offline.prepare(experiment.record, plan.recording)
     messages = fetched, opened.message, opened.replay.warning, cleared
     message = '; '.join(filter(None, messages))
     yield dataclasses.replace(opened, message=message)
 
 
-def _begin(plan: plan_lib.Plan, initial: warm_start.Initial | None) -> Opened:
+def _begin(plan: plan_lib.Plan, initial: _Initial | None) -> Opened:
   """Returns a new run."""
   if initial is None:
     return Opened(plan, plan.options[0])
@@ -149,7 +159,7 @@ def _resume(
     replay,
     checkpoint,
     replay_path,
-    checkpoint.state.get(warm_start.KEY),
+    checkpoint.state.get(_INITIAL),
     _describe_resume(
       checkpoint, replay, plan.experiment.max_steps, omission, moved
     ),
@@ -236,3 +246,100 @@ def _describe_resume(
   if checkpoint.replay_path is None and replay.transport != transports.OFFLINE:
     omission = ', which has no replay'
   return f'resumed from checkpoint {name}{omission}' + (moved and f'; {moved}')
+
+
+def _read_initial(
+  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
+) -> _Initial | None:
+  """Reads the networks of the other run, if any; raises if they do not fit."""
+  if experiment.initial_from is None:
+    return None
+  checkpoint = _load_initial(experiment.initial_from)
+  arrays, state = learners.select_learned(checkpoint.arrays), checkpoint.state
+  origin = {
+    'directory': os.path.realpath(experiment.initial_from),
+    'checkpoint': os.path.basename(checkpoint.path),
+    'agent': state['experiment']['agent'],
+    'environment': state['experiment']['environment'],
+    'steps': state['counts']['steps'],
+    'learner_steps': state['counts']['learner_steps'],
+  }
+  builder = experiment.builder
+  update = builder.make_update(builder.make_network(spec), spec)
+  named = learners.name_learned(update)
+  expected = {name: tuple(v.shape) for name, v in named.items()}
+  if differences := _compare_shapes(arrays, expected):
+    more = len(differences) - 4
+    raise SettingError(
+      _INITIAL,
+      'must be a run whose networks are those of this one, but checkpoint '
+      f"{checkpoint.path} ('{origin['agent']}' on '{origin['environment']}') "
+      f'differs: {"; ".join(differences[:4])}'
+      f'{f"; and {more} more" if more > 0 else ""}. Use the settings of '
+      'that run, or leave it out.',
+    )
+  return arrays, origin
+
+
+def _check_initial(
+  experiment: experiment_lib.Experiment, checkpoint: checkpointing.Checkpoint
+) -> None:
+  """Raises SettingError if a resumed run began with other networks."""
+  asked, began = experiment.initial_from, checkpoint.state.get(_INITIAL)
+  if asked is None or (began and began['directory'] == os.path.realpath(asked)):
+    return
+  raise SettingError(
+    _INITIAL,
+    f'must be left out: the run in {experiment.directory} is resumed, and '
+    f'began with {began["directory"] if began else "new networks"}; got '
+    f'{asked}. Choose another directory for a new run, or start afresh.',
+    fresh=True,
+  )
+
+
+def _save_initial(directory: str, initial: _Initial | None) -> None:
+  """Saves the initial networks of a new run, if any, in its directory."""
+  folder = os.path.join(directory, directories.INITIAL)
+  shutil.rmtree(folder, ignore_errors=True)
+  if initial is None:
+    return
+  try:
+    checkpointing.Checkpointer(folder, 1).save(*initial)
+  except OSError as error:
+    raise SettingError(
+      'directory', f'must have room for {folder}: {error}.'
+    ) from error
+
+
+def _load_initial(directory: str) -> checkpointing.Checkpoint:
+  path = os.path.join(directory, directories.CHECKPOINTS)
+  try:
+    checkpoint = checkpointing.Checkpointer(path).load(check_replay=False)
+  except checkpointing.CheckpointError as error:
+    raise SettingError(
+      _INITIAL, f'must be readable: {error.problem}'
+    ) from error
+  if checkpoint is not None:
+    return checkpoint
+  if os.path.isdir(os.path.join(directory, directories.BEST)):
+    hint = ' The policy of the best evaluation alone will not do.'
+  else:
+    hint = directories.describe_absence(directory)
+  raise SettingError(
+    _INITIAL,
+    f'must be the directory of a run with a checkpoint, found none in '
+    f'{directory}.{hint}',
+  )
+
+
+def _compare_shapes(
+  arrays: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+  """Describes the differences between arrays and the expected shapes."""
+  found = {name: array.shape for name, array in arrays.items()}
+  return [
+    f'{name} has shape {found.get(name, "none")} there and '
+    f'{expected.get(name, "none")} here'
+    for name in dict.fromkeys([*expected, *found])
+    if found.get(name) != expected.get(name)
+  ]

@@ -8,7 +8,7 @@ from typing import Any
 import tensorflow as tf
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.components import checkpoints, specs
+from repertory.components import checkpoints, offline, specs
 from repertory.components.transports import experience as experience_lib
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import environment_batches, preflight
@@ -31,6 +31,7 @@ class Plan:
     experience: The agent's experience.
     options: Supported kinds of experience transport, the best first.
     identity: Settings that a resumed run must share, as plain values.
+    recording: Manifest of the recording of experience, if there is one.
     storage: Additional store of checkpoints, if any.
   """
 
@@ -41,6 +42,7 @@ class Plan:
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
   identity: Mapping[str, Any]
+  recording: 'offline.RecordingManifest | None'
   storage: 'checkpoints.Storage | None'
 
 
@@ -62,7 +64,6 @@ def make_plan(
       f'experiment must be a launch.Experiment, got {experiment!r}; '
       'launch.make_experiment makes one from names of agent and environment.'
     )
-  experiment, callback_list = callbacks_lib.take(experiment)
   experiment = dataclasses.replace(
     experiment,
     eager=experiment.eager or tf.config.functions_run_eagerly(),
@@ -72,6 +73,7 @@ def make_plan(
   )
   # May split the CPU into virtual devices, so precedes use of TensorFlow.
   layout = topology_lib.lay_out(experiment, topology, launch_type)
+  experiment, callback_list = callbacks_lib.take(experiment)
   if layout.topology.has_program and layout.launcher.needs_pickles:
     callback_list.check_can_travel(layout.launcher.name)
   _check_tensorflow()
@@ -85,7 +87,9 @@ def make_plan(
     experiment, spec, layout.transports, layout.smallest_batch
   )
   layout.topology.check_experience(experiment, experience, spec)
-  offline_checks.check_data(experiment, experience, spec, layout.transports)
+  recording = offline_checks.check_data(
+    experiment, experience, spec, layout.transports
+  )
   storage = None
   if experiment.storage is not None:
     where = experiment.storage, experiment.directory
@@ -98,6 +102,7 @@ def make_plan(
     experience,
     options,
     experiment.identity(experience),
+    recording,
     storage,
   )
 
