@@ -116,6 +116,13 @@ class Experience:
     table = dataclasses.replace(self.table, **changes)
     return dataclasses.replace(self, tables=[table, *self.tables[1:]])
 
+  def max_items(self, max_steps: int, num_environments: int) -> int:
+    """Returns the maximum number of items of a run of `max_steps`.
+
+    The last step of all environments may go beyond it.
+    """
+    return self.items.max_items(max_steps + num_environments - 1)
+
   def updates_due(self, num_items: int) -> int:
     """Returns the total learner steps due after `num_items` inserted items."""
     due = int(self.table.sample_target(num_items) // self.batch_size)

@@ -196,13 +196,6 @@ class Experiment:
       return self.environments_per_actor
     return self.builder.config.default_environments_per_actor
 
-  def max_items(self, experience: 'experience_lib.Experience') -> int:
-    """Returns the maximum number of items of a whole run."""
-    # The last step of all environments may go beyond `max_steps`.
-    return experience.items.max_items(
-      self.max_steps + self.num_environments - 1
-    )
-
   def identity(
     self, experience: 'experience_lib.Experience | None' = None
   ) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def describe(
       f"must be 'offline', as agent '{experiment.agent}' learns from data "
       'alone.',
     )
-  max_items = experiment.max_items(experience)
+  max_items = experience.max_items(experiment.max_steps, num_environments)
   options, refusals = [], []
   for kind in kinds:
     # Transports within a process need no bundles.

@@ -111,7 +111,9 @@ class Session:
     """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps
     if self.transport != transports.OFFLINE:
-      max_items = self.experiment.max_items(self.experience)
+      max_items = self.experience.max_items(
+        self.experiment.max_steps, self.experiment.num_environments
+      )
       expected = self.experience.updates_due(max_items)
     return max(0, expected - self.counts['learner_steps'])
 
