@@ -1,8 +1,11 @@
 """Launchers: interface and registry."""
 
 import abc
+import collections
 import contextlib
 import dataclasses
+import os
+import re
 import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
@@ -19,6 +22,17 @@ HURRIED_SECONDS = 0.5
 
 _POLL_SECONDS = 0.1
 
+# Time for processes to print their stacks.
+_STACKS_SECONDS = 1.0
+
+_LOG_LINES = 20
+# Harmless messages of XLA in TensorFlow 2.15 at its first compilation.
+_NOISE = re.compile(
+  r'WARNING: All log messages before absl::InitializeLog\(\)'
+  r'|I\d{4} .*\] Compiled cluster using XLA!'
+  r'|.*\] SetPriority unimplemented for this stream'
+)
+
 
 class Workers(abc.ABC):
   """Launched nodes of a node graph, by name.
@@ -34,10 +48,18 @@ class Workers(abc.ABC):
     self,
     program: node_graph_lib.NodeGraph,
     addresses: Mapping[str, str | None],
+    log_directory: str,
   ):
-    """Takes the addresses of serving nodes, by name, if known."""
+    """Takes the addresses of serving nodes, by name, if known.
+
+    Output of processes is in files named by `NodeGraph.labels`.
+    """
     self.program = program
     self._addresses = addresses
+    self._paths = {
+      name: os.path.join(log_directory, label)
+      for name, label in program.labels.items()
+    }
 
   @property
   def names(self) -> list[str]:
@@ -128,16 +150,53 @@ class Workers(abc.ABC):
 
   def log_of(self, name: str) -> str:
     """Returns the last lines of a node's output and their file; or ''."""
-    del name
+    if name not in self._paths:  # It is beside another.
+      return ''
+    self._fetch(name)
+    path = self._paths[name]
+    with contextlib.suppress(OSError), open(path, errors='replace') as file:
+      relevant = (line for line in file if not _NOISE.match(line))
+      lines = ''.join(collections.deque(relevant, _LOG_LINES))
+      return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
     return ''
 
-  @abc.abstractmethod
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     """Returns stack traces of the threads of nodes, by node.
 
     Args:
       names: Names of registered nodes; the signal would kill others.
     """
+    asked = {}
+    for name in names:
+      if name in self._paths and self.is_alive(name):
+        self._fetch(name)
+        path = self._paths[name]
+        asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
+        self._ask_for_stacks(name)
+    time.sleep(_STACKS_SECONDS)
+    for name in asked:
+      self._fetch(name)
+    return {
+      name: _rest_of_log(self._paths[name], start)
+      for name, start in asked.items()
+    }
+
+  def _fetch(self, *names: str) -> None:  # noqa: B027
+    """Fetches all output of nodes to their files."""
+
+  def _ask_for_stacks(self, name: str) -> None:
+    """Makes a process print the stacks of its threads."""
+    raise NotImplementedError(f'{name} has no process.')
+
+
+def _rest_of_log(path: str, start: int) -> str:
+  """Returns a node's output from byte `start` on."""
+  try:
+    with open(path, errors='replace') as file:
+      file.seek(start)
+      return file.read()
+  except OSError as error:  # It may have been deleted.
+    return f'{type(error).__name__}: {error}\n'
 
 
 @dataclasses.dataclass(frozen=True)

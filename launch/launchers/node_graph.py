@@ -138,11 +138,6 @@ class NodeGraph:
     return [node.name for node in self if node.kind.serves]
 
   @property
-  def savers(self) -> list[PlannedNode]:
-    """The nodes that save checkpoints when the run ends."""
-    return [node for node in self if node.kind.saves]
-
-  @property
   def labels(self) -> dict[str, str]:
     """Paths of output files, <kind>/<index among its kind>, by name."""
     counts = collections.defaultdict(itertools.count)

@@ -21,21 +21,18 @@ from repertory.launch.platform import child_processes
 
 @dataclasses.dataclass(frozen=True)
 class NodeLaunchSpec:
-  """Launch spec of a node in a thread or process.
-
-  Attributes:
-    plan: The node to run.
-    peers: Addresses of the nodes that it may call, by name.
-    rpc: Clients and servers of the launch.
-    port: Port of its server; None if it does not serve.
-    interface: Network interface of its servers.
-  """
+  """Launch spec of a node in a thread or process."""
 
   plan: node_graph_lib.PlannedNode
-  peers: Mapping[str, str]
+  peers: Mapping[str, str]  # Addresses of the nodes it may call.
   rpc: rpc_lib.Rpc
-  port: int | None
+  port: int | None  # None if it does not serve.
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK
+
+  @property
+  def address(self) -> str | None:
+    """Address of its server; None if it does not serve."""
+    return None if self.port is None else self.interface.address(self.port)
 
   def make_runner(
     self, generation: int, can_restart: bool

@@ -97,9 +97,7 @@ class NodeRunner:
 
       try:
         if self._coordinator is not None:
-          calls.wait_for_server(
-            self._coordinator, should_stop=self._stop.is_set
-          )
+          calls.wait_for_server(self._coordinator, stop=self._stop)
         with self._reporting_failure():
           node = self._make()
           self._work(node, begin)

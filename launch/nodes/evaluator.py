@@ -49,9 +49,7 @@ class EvaluatorNode(node.Node):
   ):
     """Schedules the first evaluation."""
     experiment = session.experiment
-    self.name = context.name
-    self._coordinator = context.coordinator
-    self._stop = context.stop
+    super().__init__(context)
     self._max_steps = experiment.max_steps
     self._timeout_seconds = experiment.timeout_seconds
     self._progressed_at = time.monotonic()

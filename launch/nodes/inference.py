@@ -44,10 +44,9 @@ class InferenceNode(node.Node):
       device: Device of the policies; None for TensorFlow's choice.
       evaluates: Whether it also serves the evaluator.
     """
-    self.name = context.name
+    super().__init__(context)
     self._session = session
     self._transport = transport
-    self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
     context.report_start('compiling its policies')
     network, self._variables = follow()

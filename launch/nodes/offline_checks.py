@@ -59,7 +59,7 @@ def check_experience(
       raise SettingError(
         'data', f'must be different folders; got {other} and {path}.'
       )
-  data = open_all(paths)
+  data = [offline.open_data(path) for path in paths]
   raw = recorded_spec(experiment, spec)
   for one in data:
     one.check(raw)
@@ -105,26 +105,16 @@ def _check_returns(
       )
 
 
-def check_data(
+def check_demonstrations(
   experiment: experiment_lib.Experiment,
   experience: experience_lib.Experience,
   spec: specs.EnvironmentSpec,
   kinds: Collection[str],
 ) -> None:
-  """Raises SettingError for unfit demonstrations, or folders of recordings.
+  """Raises SettingError for unfit demonstrations.
 
   `kinds` are the allowed kinds of transport.
   """
-  _check_demonstrations(experiment, experience, spec, kinds)
-  prepare_recording(experiment, spec, writes=False)
-
-
-def _check_demonstrations(
-  experiment: experiment_lib.Experiment,
-  experience: experience_lib.Experience,
-  spec: specs.EnvironmentSpec,
-  kinds: Collection[str],
-) -> None:
   paths, fraction = experiment.demonstrations, experiment.demonstration_fraction
   if bool(paths) != bool(fraction):
     raise SettingError(
@@ -188,11 +178,6 @@ def _check_agent(
     ) from error
 
 
-def open_all(paths: Sequence[str]) -> 'list[offline.DataSet]':
-  """Opens all data sets, in this order."""
-  return [offline.open_data(path) for path in paths]
-
-
 def lengths_of(data: 'Sequence[offline.DataSet]') -> np.ndarray:
   """Returns the lengths of all episodes, in steps."""
   return np.concatenate([one.lengths for one in data])
@@ -211,20 +196,13 @@ def prepare_recording(
   """
   if experiment.record is not None:
     directories.check_writable(experiment.record, 'record')
-    manifest = describe_recording(experiment, spec)
+    manifest = offline.RecordingManifest.of(
+      experiment.agent,
+      experiment.environment,
+      recorded_spec(experiment, spec),
+      __version__,
+    )
     offline.prepare(experiment.record, manifest, writes)
-
-
-def describe_recording(
-  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-) -> 'offline.RecordingManifest':
-  """Returns the manifest of a recording of an experiment's agent."""
-  return offline.RecordingManifest.of(
-    experiment.agent,
-    experiment.environment,
-    recorded_spec(experiment, spec),
-    __version__,
-  )
 
 
 def recorded_spec(

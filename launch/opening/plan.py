@@ -97,7 +97,8 @@ def make_plan(
     experiment, spec, kinds, topology.smallest_batch(experiment)
   )
   topology.check_experience(experiment, experience, spec)
-  offline_checks.check_data(experiment, experience, spec, kinds)
+  offline_checks.check_demonstrations(experiment, experience, spec, kinds)
+  offline_checks.prepare_recording(experiment, spec, writes=False)
   return Plan(
     _with_absolute_paths(experiment),
     callback_list,

@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BellmanUpdaterTopology(topology.Topology):
-  """Topology with a configurable number of Bellman updaters.
-
-  Attributes:
-    num_bellman_updaters: Nodes that compute targets, for agents whose learner
-      does not; None for one.
-  """
+  """Topology with a configurable number of Bellman updaters."""
 
   has_bellman_updaters = True
 
@@ -31,7 +26,8 @@ class BellmanUpdaterTopology(topology.Topology):
     'one for such an agent.',
   )
 
-  def __post_init__(self):
+  def check(self, experiment):
+    super().check(experiment)
     count = self.num_bellman_updaters
     if count is not None and count < 1:
       raise SettingError(

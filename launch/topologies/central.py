@@ -21,7 +21,7 @@ from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.topologies import (
   bellman_updaters,
-  learner_devices,
+  device_settings,
   parts,
   topology,
 )
@@ -32,21 +32,11 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(bellman_updaters.BellmanUpdaterTopology):
-  """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
-
-  Attributes:
-    num_inference_servers: Inference servers in their own processes (or
-      threads); 0 for one per inference device, in the learner's process.
-    inference_devices: Devices of the inference servers, assigned round-robin;
-      empty for TensorFlow's choice.
-    learner_devices: Devices of the learner; with several, batch rows are
-      sharded for its networks, and the rest is on the first. Empty for
-      TensorFlow's choice.
-    double_buffering: Whether actors step one half of their environments while
-      the other half waits for actions; None for true if nodes may be on several
-      hosts and actors have several environments.
-  """
+class Central(
+  bellman_updaters.BellmanUpdaterTopology,
+  device_settings.InferenceDevicesTopology,
+):
+  """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591."""
 
   name = 'central'
   help = 'inference servers select actions; actors only step environments'
@@ -57,37 +47,11 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
     'inference servers in their own nodes; 0 for one per inference device, '
     "in the learner's node.",
   )
-  inference_devices: tuple[str, ...] = settings.field(
-    (),
-    'devices of the inference servers, round-robin, like GPU:1; default: '
-    "TensorFlow's choice.",
-  )
-  learner_devices: tuple[str, ...] = settings.field(
-    (),
-    'devices of the learner; several shard the batch rows of its networks; '
-    "default: TensorFlow's choice.",
-  )
   double_buffering: bool | None = settings.field(
     None,
     'actors step one half of their environments while the other half waits for '
     'actions; default: true with several hosts and environments per actor.',
   )
-
-  def __post_init__(self):
-    if self.num_inference_servers < 0:
-      raise SettingError(
-        'num_inference_servers',
-        f'must be at least 0, got {self.num_inference_servers}.',
-      )
-    devices.check('inference_devices', self.inference_devices)
-    learner_devices.check(self.learner_devices)
-    super().__post_init__()
-    if 0 < self.num_inference_servers < len(self.inference_devices):
-      raise SettingError(
-        'inference_devices',
-        f'must be at most {self.num_inference_servers}, one per inference '
-        f'server; got {list(self.inference_devices)}.',
-      )
 
   @property
   def num_servers(self) -> int:
@@ -116,6 +80,18 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
     return math.gcd(*self.lane_sizes(experiment))
 
   def check(self, experiment):
+    super().check(experiment)
+    if self.num_inference_servers < 0:
+      raise SettingError(
+        'num_inference_servers',
+        f'must be at least 0, got {self.num_inference_servers}.',
+      )
+    if 0 < self.num_inference_servers < len(self.inference_devices):
+      raise SettingError(
+        'inference_devices',
+        f'must be at most {self.num_inference_servers}, one per inference '
+        f'server; got {list(self.inference_devices)}.',
+      )
     if self.num_servers > experiment.num_actors:
       raise SettingError(
         'num_actors',
@@ -128,10 +104,9 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
         'must be at least 2 for double buffering, which halves them; got '
         f'{experiment.num_environments_per_actor}.',
       )
-    learner_devices.check_dividing(self.learner_devices, experiment)
 
-  def program(self, session, title):
-    planned = parts.make_program(session, title)
+  def program(self, session):
+    planned = parts.make_program(session)
     servers = [
       self._plan_server(session, index) for index in range(self.num_servers)
     ]
@@ -182,7 +157,6 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
   def _plan_server(
     self, session: 'session_lib.Session', index: int
   ) -> node_graph_lib.PlannedNode:
-    names = self.inference_devices
     num_actors = len(
       range(index, session.experiment.num_actors, self.num_servers)
     )
@@ -196,7 +170,7 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
         session=session,
         # Batch size of each connection's requests.
         rows=num_actors * self.lane_sizes(session.experiment),
-        device=names[index % len(names)] if names else None,
+        device=self.inference_device(index),
         evaluates=index == 0,
       ),
       [kinds.REPLAY.name, *learner, kinds.COORDINATOR.name],
@@ -208,7 +182,7 @@ def _make_learner(context, session, central):
   if not central.num_inference_servers:
     names += central.inference_devices
   devices.prepare('learner_devices and inference_devices', names)
-  with learner_devices.on_devices(central.learner_devices):
+  with central.on_learner_devices():
     return parts.make_learner(context, session)
 
 
@@ -243,9 +217,7 @@ def _make_evaluator(context, session, server, home):
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  address = nodes.starts.find_address(
-    context, server, experiment.timeout_seconds
-  )
+  address = context.find_address(server, experiment.timeout_seconds)
   context.report_start('making its environments')
   with contextlib.ExitStack() as stack:
     environments = nodes.evaluator.make_environments(session)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def make_program(
-  session: 'session_lib.Session', title: str, *, has_server: bool = True
+  session: 'session_lib.Session', *, has_server: bool = True
 ) -> node_graph_lib.NodeGraph:
   """Makes a node graph with a coordinator and, perhaps, a replay server."""
   # The first call may include the start of the callee.
@@ -27,7 +27,6 @@ def make_program(
     kinds.COORDINATOR.name,
     nodes.coordinator.CoordinatorNode,
     session=session,
-    title=title,
   )
   if has_server:
     planned.plan(
@@ -52,9 +51,7 @@ def connect(
 ) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
   timeout_seconds = session.experiment.timeout_seconds
-  address = nodes.starts.find_address(
-    context, kinds.REPLAY.name, timeout_seconds
-  )
+  address = context.find_address(kinds.REPLAY.name, timeout_seconds)
   return session.make_transport(
     components.replay.Connection(address, timeout_seconds, context.stop)
   )

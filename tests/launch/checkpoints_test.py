@@ -37,7 +37,7 @@ class Run:
     self.session = stack.enter_context(
       sessions.open_session(make_experiment(directory, **settings))
     )
-    self.coordinator = coordinator_lib.Coordinator(self.session, 'test')
+    self.coordinator = coordinator_lib.Coordinator(self.session)
     stack.callback(self.coordinator.close)
     server = replay_lib.ReplayNode(
       lone_nodes.make_context('replay', self.coordinator), self.session
@@ -314,13 +314,10 @@ class TestErrors:
 
   def test_close_leaves_no_thread_and_nothing_half(self, start):
     run = start(checkpoint_period_learner_steps=1)
-    for _ in range(2):
-      run.learn(1)
-      run.learner.checkpoint_if_due()
-      run.learner._checkpoints.close()
-      assert 'checkpoint' not in [t.name for t in threading.enumerate()]
-      run.learner._checkpoints._writing = None
-      run.learner._checkpoints._is_closed = False
+    run.learn(1)
+    run.learner.checkpoint_if_due()
+    run.learner._checkpoints.close()
+    assert 'checkpoint' not in [t.name for t in threading.enumerate()]
     assert not [n for n in run.names() if n.startswith('.writing')]
 
   def test_close_does_not_wait_for_a_slow_disk(self, start, monkeypatch):

@@ -29,7 +29,6 @@ def _program():
 def test_order_and_parts(program):
   assert program.names == ['coordinator', 'replay', 'learner', 'actor/0']
   assert program.served == ['coordinator', 'replay', 'learner']
-  assert [plan.name for plan in program.savers] == ['learner']
   assert program['actor/0'].kind is kinds.ACTOR
   # Two of each of the four, and 16.
   assert program.max_waiting_calls == 24

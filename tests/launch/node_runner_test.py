@@ -91,9 +91,7 @@ class _Node(node.Node):
 
 @pytest.fixture(name='coordinator')
 def _coordinator(monkeypatch):
-  monkeypatch.setattr(
-    calls, 'wait_for_server', lambda client, should_stop: None
-  )
+  monkeypatch.setattr(calls, 'wait_for_server', lambda client, stop: None)
   coordinator = _Coordinator()
   yield coordinator
   coordinator.released.set()
