@@ -107,9 +107,8 @@ class Central(
 
   def program(self, session):
     planned = parts.make_program(session)
-    servers = [
-      self._plan_server(session, index) for index in range(self.num_servers)
-    ]
+    count = self.num_servers
+    servers = [self._plan_server(session, index) for index in range(count)]
     is_apart = self.num_inference_servers > 0
     planned.plan(
       kinds.LEARNER.name,
@@ -122,20 +121,14 @@ class Central(
     self.add_bellman_updaters(planned, session)
     for server in servers if is_apart else ():
       planned.add(server)
-
-    def calls(index):
-      home = (
-        servers[index % len(servers)].name if is_apart else kinds.LEARNER.name
-      )
-      return [home, kinds.COORDINATOR.name]
-
+    homes = [one.name if is_apart else kinds.LEARNER.name for one in servers]
     planned.plan(
       kinds.EVALUATOR.name,
       _make_evaluator,
-      calls(0),
+      [homes[0], kinds.COORDINATOR.name],
       session=session,
       server=servers[0].name,
-      home=calls(0)[0],
+      home=homes[0],
     )
     experiment = session.experiment
     for index in range(experiment.num_actors):
@@ -143,8 +136,8 @@ class Central(
       planned.plan(
         kinds.ACTOR.numbered(index),
         nodes.thin_actor.ThinActorNode,
-        calls(index),
-        server=servers[index % len(servers)].name,
+        [homes[index % count], kinds.COORDINATOR.name],
+        server=servers[index % count].name,
         environment_ids=list(ids),
         seeds=session.environment_seeds(ids),
         environments=experiments.environment_batches.settings_of(experiment),
