@@ -16,7 +16,7 @@ import numpy as np
 import psutil
 
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import calls, node_graph
+from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import node
 
@@ -72,12 +72,12 @@ class LauncherConformance:
     """Makes the launcher."""
     raise NotImplementedError
 
-  def make_graph(self) -> node_graph.NodeGraph:
+  def make_graph(self) -> launcher_lib.NodeGraph:
     """Makes a node graph of a service, a client and a failing node."""
-    planned = node_graph.NodeGraph(_SECONDS)
-    planned.add(node_graph.PlannedNode(_SERVICE, _Service))
-    planned.add(node_graph.PlannedNode(_CALLER, _Caller, [_SERVICE]))
-    planned.add(node_graph.PlannedNode(_FAILING, _Failing))
+    planned = launcher_lib.NodeGraph(_SECONDS)
+    planned.add(launcher_lib.PlannedNode(_SERVICE, _Service))
+    planned.add(launcher_lib.PlannedNode(_CALLER, _Caller, [_SERVICE]))
+    planned.add(launcher_lib.PlannedNode(_FAILING, _Failing))
     return planned
 
   def test_runs_a_graph(self, tmp_path):

@@ -28,7 +28,6 @@ from repertory.launch.launchers import (
   node_runner,
   rpc,
 )
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import (
   child_processes,
   ports,
@@ -39,7 +38,7 @@ from repertory.launch.platform import (
 
 @contextlib.contextmanager
 def launch(
-  program: node_graph_lib.NodeGraph,
+  program: launcher.NodeGraph,
   log_directory: str,
   make_workers: 'Callable[..., ThreadWorkers | LocalProcesses]',
 ) -> Iterator[launcher.Workers]:
@@ -76,7 +75,7 @@ class ThreadWorkers(launcher.Workers):
 
   def __init__(
     self,
-    program: node_graph_lib.NodeGraph,
+    program: launcher.NodeGraph,
     addresses: Mapping[str, str | None],
     log_directory: str,
   ):
@@ -141,7 +140,7 @@ class LocalProcesses(launcher.Workers):
 
   def __init__(
     self,
-    program: node_graph_lib.NodeGraph,
+    program: launcher.NodeGraph,
     addresses: Mapping[str, str | None],
     log_directory: str,
   ):
@@ -204,7 +203,7 @@ class LocalProcesses(launcher.Workers):
 
 @contextlib.contextmanager
 def launch_specs(
-  program: node_graph_lib.NodeGraph,
+  program: launcher.NodeGraph,
 ) -> Iterator[dict[str, node_process.NodeLaunchSpec]]:
   """Yields launch specs, whose ports are reserved while the block runs."""
   with contextlib.ExitStack() as stack:

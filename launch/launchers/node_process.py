@@ -14,7 +14,7 @@ from absl import flags, logging
 from repertory.components.runtime import callers, network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, node_runner
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import rpc as rpc_lib
 from repertory.launch.platform import child_processes
 
@@ -23,7 +23,7 @@ from repertory.launch.platform import child_processes
 class NodeLaunchSpec:
   """Launch spec of a node in a thread or process."""
 
-  plan: node_graph_lib.PlannedNode
+  plan: launcher_lib.PlannedNode
   peers: Mapping[str, str]  # Addresses of the nodes it may call.
   rpc: rpc_lib.Rpc
   port: int | None  # None if it does not serve.

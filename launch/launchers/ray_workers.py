@@ -25,7 +25,6 @@ from repertory.launch.launchers import (
   ray_launcher,
   ray_supervisor,
 )
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import printed
 
 # A supervisor replies at once if its host can be reached.
@@ -51,7 +50,7 @@ _OPTIONS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
 
 @contextlib.contextmanager
 def launch(
-  program: node_graph_lib.NodeGraph,
+  program: launcher.NodeGraph,
   log_directory: str,
   settings: ray_launcher.RayLauncher,
 ) -> Iterator[launcher.Workers]:
@@ -104,7 +103,7 @@ class RayWorkers(launcher.Workers):
 
   def __init__(
     self,
-    program: node_graph_lib.NodeGraph,
+    program: launcher.NodeGraph,
     heartbeat: ray_cluster.Heartbeat,
     log_directory: str,
     settings: ray_launcher.RayLauncher,

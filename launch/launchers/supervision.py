@@ -22,7 +22,6 @@ from repertory.launch.coordination import (
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import interrupts, printed, watchdog
 
 _COORDINATOR = kinds.COORDINATOR.name
@@ -62,7 +61,7 @@ _REAL_CLOCK = Clock()
 
 
 def run(
-  make_program: Callable[[session_lib.Session], node_graph_lib.NodeGraph],
+  make_program: Callable[[session_lib.Session], launcher_lib.NodeGraph],
   session: session_lib.Session,
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],

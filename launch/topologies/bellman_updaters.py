@@ -7,7 +7,7 @@ from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.topologies import parts, topology
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class BellmanUpdaterTopology(topology.Topology):
       )
 
   def add_bellman_updaters(
-    self, planned: node_graph_lib.NodeGraph, session: 'session_lib.Session'
+    self, planned: launcher_lib.NodeGraph, session: 'session_lib.Session'
   ) -> None:
     """Adds Bellman updaters to a node graph, if the agent needs them."""
     if session.experience.with_targets is None:

@@ -18,7 +18,7 @@ from repertory.components.runtime import devices
 from repertory.launch import experiments, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.topologies import (
   bellman_updaters,
   device_settings,
@@ -149,13 +149,13 @@ class Central(
 
   def _plan_server(
     self, session: 'session_lib.Session', index: int
-  ) -> node_graph_lib.PlannedNode:
+  ) -> launcher_lib.PlannedNode:
     num_actors = len(
       range(index, session.experiment.num_actors, self.num_servers)
     )
     is_apart = self.num_inference_servers > 0
     learner = [kinds.LEARNER.name] if is_apart else []
-    return node_graph_lib.PlannedNode(
+    return launcher_lib.PlannedNode(
       kinds.INFERENCE.numbered(index),
       functools.partial(
         _make_server,

@@ -20,7 +20,6 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import registries
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import interrupts
 
 if TYPE_CHECKING:
@@ -161,7 +160,7 @@ class Topology(abc.ABC):
     """
     return None
 
-  def program(self, session: 'session_lib.Session') -> node_graph_lib.NodeGraph:
+  def program(self, session: 'session_lib.Session') -> launcher_lib.NodeGraph:
     """Makes the node graph of a run."""
     raise NotImplementedError(f'{type(self).__name__} has no node graph.')
 
