@@ -1,6 +1,7 @@
 """Checkpoint writer: schedule, contents and error handling."""
 
 import contextlib
+import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
@@ -11,7 +12,7 @@ from absl import logging
 
 from repertory.components import replay, transports
 from repertory.components.checkpoints import checkpointing
-from repertory.components.runtime import signals, versions, worker_thread
+from repertory.components.runtime import signals, versions
 from repertory.launch.experiments import policy_description
 from repertory.launch.experiments import session as session_lib
 
@@ -62,7 +63,6 @@ class CheckpointWriter:
     self._learner = learner
     self._node = node
     self._checkpointer = session.make_checkpointer()
-    self._thread = worker_thread.WorkerThread('checkpoint')
     self._writing: futures.Future | None = None
     self._is_written = False
     self.path: str | None = None
@@ -130,9 +130,7 @@ class CheckpointWriter:
     arrays = self._learner.save()
     if has_snapshot:
       state.update(self._snapshots.describe())
-    self._writing = self._thread.submit(
-      lambda: self._write(arrays, state, has_snapshot)
-    )
+    self._writing = _start(lambda: self._write(arrays, state, has_snapshot))
     while has_snapshot and not (
       self._writing.done() or self._snapshots.is_snapshot_taken()
     ):
@@ -145,8 +143,10 @@ class CheckpointWriter:
     If its files are already being written, it waits for a few seconds. On a
     hanging disk the checkpoint could still be completed later.
     """
+    if self._writing is None:
+      return
     self._is_closed = True
-    self._thread.close(_CLOSE_SECONDS)
+    futures.wait([self._writing], timeout=_CLOSE_SECONDS)
 
   def _is_due(self) -> bool:
     seconds = time.monotonic() - self._begun_at
@@ -232,3 +232,17 @@ def load(
       f'{directory} must have a checkpoint, got none.'
     )
   return checkpoint
+
+
+def _start(write: Callable[[], str]) -> futures.Future[str]:
+  """Runs a function in a daemon thread."""
+  future = futures.Future()
+
+  def run():
+    try:
+      future.set_result(write())
+    except BaseException as error:  # Raised by `result`.
+      future.set_exception(error)
+
+  threading.Thread(target=run, name='checkpoint', daemon=True).start()
+  return future

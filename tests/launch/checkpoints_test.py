@@ -314,10 +314,13 @@ class TestErrors:
 
   def test_close_leaves_no_thread_and_nothing_half(self, start):
     run = start(checkpoint_period_learner_steps=1)
-    run.learn(1)
-    run.learner.checkpoint_if_due()
-    run.learner._checkpoints.close()
-    assert 'checkpoint' not in [t.name for t in threading.enumerate()]
+    for _ in range(2):
+      run.learn(1)
+      run.learner.checkpoint_if_due()
+      run.learner._checkpoints.close()
+      assert 'checkpoint' not in [t.name for t in threading.enumerate()]
+      run.learner._checkpoints._writing = None
+      run.learner._checkpoints._is_closed = False
     assert not [n for n in run.names() if n.startswith('.writing')]
 
   def test_close_does_not_wait_for_a_slow_disk(self, start, monkeypatch):
