@@ -200,9 +200,9 @@ class _Nodes:
 @contextlib.contextmanager
 def _started(session: Any) -> Iterator[_Nodes]:
   """Starts the nodes but actors, and kills them at the end."""
-  program = distributed.Distributed().program(session, 'scale')
+  program = distributed.Distributed().program(session)
   with local_nodes.launch_specs(program) as specs:
-    addresses = local_nodes.addresses_of(specs)
+    addresses = {name: one.address for name, one in specs.items()}
     workers = local_nodes.LocalProcesses(
       program, addresses, session.log_directory
     )

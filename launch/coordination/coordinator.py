@@ -39,7 +39,6 @@ class Coordinator:
   def __init__(
     self,
     session: session_lib.Session,
-    title: str,
     max_restarts: int = 0,
     clock: Callable[[], float] = time.monotonic,
     fencing: callers.Fencing | None = None,
@@ -51,7 +50,6 @@ class Coordinator:
     """
     experiment = session.experiment
     self._session = session
-    self._title = title
     self._progress = Progress(session, clock)
     self._step_budget = StepBudget(experiment.max_steps, experiment.num_actors)
     self._node_registry = node_registry.NodeRegistry(
@@ -79,7 +77,7 @@ class Coordinator:
       self.warn(kinds.COORDINATOR.name, self._evaluations.warning)
     if (failure := session.restarted_after) is not None:
       self._logs.note(failure.node, {'restarted_after': failure.message})
-    self._callbacks.start(session, title)
+    self._callbacks.start(session)
 
   def expect(
     self, nodes: Sequence[str], doing: str = '', seconds: float = 0.0
@@ -344,7 +342,7 @@ class Coordinator:
     with self._lock:
       now, is_acting = self._progress, self._phases.has_steps_to_take
       return loggers.Status(
-        title=self._title,
+        title=self._session.title,
         max_steps=self._session.experiment.max_steps,
         **now.position,
         **self._episodes.figures(),

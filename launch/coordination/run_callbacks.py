@@ -92,11 +92,11 @@ class RunCallbacks:
       target=self._run, name='callbacks', daemon=True
     )
 
-  def start(self, session: session_lib.Session, title: str) -> None:
+  def start(self, session: session_lib.Session) -> None:
     """Reports the start to all, each with a copy of the settings."""
     if self._subscribers or not self._stop_when.is_dropped:
       self._ask_to_stop()
-      self._put('on_start', _describe(session, title))
+      self._put('on_start', _describe(session))
       self._thread.start()
 
   def take_episodes(
@@ -337,13 +337,13 @@ def _copy(payload: Any) -> Any:
   return payload
 
 
-def _describe(session: session_lib.Session, title: str) -> callbacks.RunEvent:
+def _describe(session: session_lib.Session) -> callbacks.RunEvent:
   """Describes a run for callbacks and loggers."""
   described = session.description['experiment']
   settings = {k: value for k, value in described.items() if value is not None}
   counts = session.counts
   return callbacks.RunEvent(
-    title,
+    session.title,
     session.experiment.directory,
     {**settings, **session.identity, **session.run_layout},
     steps=counts['steps'],

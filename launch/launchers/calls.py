@@ -2,7 +2,6 @@
 
 import functools
 import socket
-import time
 from collections.abc import Callable
 from concurrent import futures
 from typing import Any
@@ -60,7 +59,7 @@ def is_listening(client: Any) -> bool:
 def wait_for_server(
   client: Any,
   timeout_seconds: float = watchdog.START_SECONDS,
-  should_stop: Callable[[], bool] = lambda: False,
+  stop: signals.StopSignal | None = None,
 ) -> None:
   """Waits until the server of a client accepts connections.
 
@@ -68,20 +67,23 @@ def wait_for_server(
   is at least `watchdog.START_SECONDS`.
 
   Raises:
-    signals.Stopped: If `should_stop` returned True, which ends the wait.
+    signals.Stopped: If the stop signal was set first.
     TimeoutError: If the server does not start in time.
   """
-  timeout_seconds = max(timeout_seconds, watchdog.START_SECONDS)
-  deadline = time.monotonic() + timeout_seconds
-  while not is_listening(client):
-    if should_stop():
-      raise signals.Stopped
-    if time.monotonic() > deadline:
-      raise TimeoutError(
-        f'Waited {timeout_seconds:g} seconds for a node to listen at '
-        f'{client.address}.'
-      )
-    time.sleep(0.1)
+  stop = stop or signals.StopSignal()
+
+  def attempt(seconds: float) -> bool:
+    if is_listening(client):
+      return True
+    stop.wait(seconds / 2)
+    return False
+
+  signals.wait_for(
+    attempt,
+    lambda: f'a node to listen at {client.address}',
+    max(timeout_seconds, watchdog.START_SECONDS),
+    stop,
+  )
 
 
 class RemoteSource(core.VariableSource):
@@ -98,7 +100,7 @@ class RemoteSource(core.VariableSource):
 
   def get_variables(self, names):
     if not self._is_found:
-      wait_for_server(self._client, self._timeout_seconds, self._stop.is_set)
+      wait_for_server(self._client, self._timeout_seconds, self._stop)
       self._is_found = True
     call = self._client.futures.get_variables(names)
     while not futures.wait([call], timeout=reports.PERIOD_SECONDS).done:

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import psutil
 
-from repertory.launch.coordination import kinds, reports
-from repertory.launch.launchers import calls, node_graph
+from repertory.launch.coordination import kinds
+from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import node
 
@@ -32,15 +32,9 @@ class _Node(node.Node):
   """Base class of test nodes, which do not call a coordinator."""
 
   def __init__(self, context: node.Context):
-    self.name = context.name
+    super().__init__(context)
     self._context = context
     print(f'{self.name} starts generation {context.generation}', flush=True)
-
-  def report(self):
-    return reports.HeartbeatReply(reports.ACTING, 0, 0)
-
-  def close(self):
-    pass
 
 
 class _Service(_Node):
@@ -53,9 +47,6 @@ class _Service(_Node):
       'generation': lambda: self._context.generation,
       'can_restart': lambda: self._context.can_restart,
     }
-
-  def run(self):
-    self._context.stop.wait(_SECONDS)
 
 
 class _Caller(_Node):
@@ -81,12 +72,12 @@ class LauncherConformance:
     """Makes the launcher."""
     raise NotImplementedError
 
-  def make_graph(self) -> node_graph.NodeGraph:
+  def make_graph(self) -> launcher_lib.NodeGraph:
     """Makes a node graph of a service, a client and a failing node."""
-    planned = node_graph.NodeGraph(_SECONDS)
-    planned.add(node_graph.PlannedNode(_SERVICE, _Service))
-    planned.add(node_graph.PlannedNode(_CALLER, _Caller, [_SERVICE]))
-    planned.add(node_graph.PlannedNode(_FAILING, _Failing))
+    planned = launcher_lib.NodeGraph(_SECONDS)
+    planned.add(launcher_lib.PlannedNode(_SERVICE, _Service))
+    planned.add(launcher_lib.PlannedNode(_CALLER, _Caller, [_SERVICE]))
+    planned.add(launcher_lib.PlannedNode(_FAILING, _Failing))
     return planned
 
   def test_runs_a_graph(self, tmp_path):

@@ -1,23 +1,183 @@
-"""Launchers: interface and registry."""
+"""Launchers and the node graphs they launch: interfaces and registry.
+
+Needs no TensorFlow.
+"""
 
 import abc
+import collections
 import contextlib
 import dataclasses
+import functools
+import itertools
+import os
+import re
+import secrets
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from absl import logging
 
 from repertory.launch import failures
+from repertory.launch.coordination import kinds
 from repertory.launch.experiments import registries
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import rpc as rpc_lib
+from repertory.launch.nodes import node as node_lib
 
 # Time-out of nodes after they were asked to end; and after a second Ctrl-C.
 _EXIT_SECONDS = 5.0
 HURRIED_SECONDS = 0.5
 
 _POLL_SECONDS = 0.1
+
+# Time for processes to print their stacks.
+_STACKS_SECONDS = 1.0
+
+_LOG_LINES = 20
+# Harmless messages of XLA in TensorFlow 2.15 at its first compilation.
+_NOISE = re.compile(
+  r'WARNING: All log messages before absl::InitializeLog\(\)'
+  r'|I\d{4} .*\] Compiled cluster using XLA!'
+  r'|.*\] SetPriority unimplemented for this stream'
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class PlannedNode:
+  """Specification of a node.
+
+  Attributes:
+    name: '<kind>' or '<kind>/<index>', see `kinds`.
+    make: Factory of the node from its `node.Context`, called in the thread or
+      process where it will run. Must be picklable, unless the topology only
+      supports the launcher of threads.
+    calls: Names of the nodes that it calls.
+    beside: Colocated nodes in the same thread or process, made after this one
+      and ended with it. A failure of one ends the run.
+  """
+
+  name: str
+  make: Callable[[node_lib.Context], node_lib.Node]
+  calls: Sequence[str] = ()
+  beside: 'Sequence[PlannedNode]' = ()
+
+  @property
+  def kind(self) -> kinds.Kind:
+    return kinds.kind_of(self.name)
+
+  @property
+  def names(self) -> list[str]:
+    """Its name, and those of its colocated nodes."""
+    return [self.name, *(one.name for one in self.beside)]
+
+
+class NodeGraph:
+  """Node graph of a run.
+
+  Callees must be added before their callers, so that calls have no cycles.
+
+  Attributes:
+    call_timeout_seconds: Time-out of calls between nodes.
+    token: Secret shared by the nodes.
+  """
+
+  def __init__(self, call_timeout_seconds: float):
+    """Makes an empty graph; a first call may include its callee's start."""
+    self.call_timeout_seconds = call_timeout_seconds
+    self.token = secrets.token_hex(16)
+    self._nodes: dict[str, PlannedNode] = {}
+
+  @property
+  def names(self) -> list[str]:
+    """Names of all nodes, in the order of their addition."""
+    return list(self._nodes)
+
+  @property
+  def max_waiting_calls(self) -> int:
+    """Maximum concurrent calls to a node: two of each, one a heartbeat."""
+    return 2 * len(self._nodes) + 16
+
+  @property
+  def rpc(self) -> rpc_lib.Rpc:
+    """Clients and servers of the nodes, once all nodes are added."""
+    return rpc_lib.Rpc(
+      rpc_lib.chosen(),
+      self.token,
+      self.call_timeout_seconds,
+      self.max_waiting_calls,
+    )
+
+  def __iter__(self) -> Iterator[PlannedNode]:
+    return iter(self._nodes.values())
+
+  def __getitem__(self, name: str) -> PlannedNode:
+    return self._nodes[name]
+
+  def add(self, node: PlannedNode) -> str:
+    """Adds a node; returns its name.
+
+    Raises:
+      ValueError: If the name is taken, it calls an unknown node or one that
+        does not serve, or a colocated node takes part in a phase.
+    """
+    taken = [name for one in self for name in one.names]
+    for name in node.names:
+      if name in taken:
+        raise ValueError(f'node names must differ, got {name!r} twice.')
+      kinds.kind_of(name)
+    for one in node.beside:
+      if one.kind.phase is not None:
+        raise ValueError(
+          f'nodes beside {node.name!r} must have no part in a phase, since '
+          f'their completion is not reported; got {one.name!r}.'
+        )
+    for caller in (node, *node.beside):
+      for name in caller.calls:
+        if name not in self._nodes or not self._nodes[name].kind.serves:
+          raise ValueError(
+            f'calls of {caller.name!r} must go to nodes that serve and were '
+            f'added before, {self.served}; got {name!r}.'
+          )
+    self._nodes[node.name] = node
+    return node.name
+
+  def plan(
+    self,
+    name: str,
+    make: Callable[..., node_lib.Node],
+    calls: Sequence[str] = (),
+    beside: Sequence[PlannedNode] = (),
+    **arguments: Any,
+  ) -> str:
+    """Adds a node whose factory also gets `arguments`; returns its name."""
+    make = functools.partial(make, **arguments)
+    return self.add(PlannedNode(name, make, calls, beside))
+
+  def callees_of(self, name: str) -> list[str]:
+    """Returns the callees of a node and its colocated nodes, sorted."""
+    plan = self._nodes[name]
+    return sorted({c for one in (plan, *plan.beside) for c in one.calls})
+
+  @property
+  def served(self) -> list[str]:
+    """Names of the serving nodes, which run until they are shut down."""
+    return [node.name for node in self if node.kind.serves]
+
+  @property
+  def labels(self) -> dict[str, str]:
+    """Paths of output files, <kind>/<index among its kind>, by name."""
+    counts = collections.defaultdict(itertools.count)
+    return {
+      node.name: f'{node.kind.name}/{next(counts[node.kind.name])}'
+      for node in self
+    }
+
+  def owner_of(self, name: str) -> str:
+    """Returns the node that owns the thread or process of a node."""
+    for node in self:
+      if name in node.names:
+        return node.name
+    raise KeyError(f'node must be one of {self.names}, got {name!r}.')
 
 
 class Workers(abc.ABC):
@@ -32,12 +192,20 @@ class Workers(abc.ABC):
 
   def __init__(
     self,
-    program: node_graph_lib.NodeGraph,
+    program: NodeGraph,
     addresses: Mapping[str, str | None],
+    log_directory: str,
   ):
-    """Takes the addresses of serving nodes, by name, if known."""
+    """Takes the addresses of serving nodes, by name, if known.
+
+    Output of processes is in files named by `NodeGraph.labels`.
+    """
     self.program = program
     self._addresses = addresses
+    self._paths = {
+      name: os.path.join(log_directory, label)
+      for name, label in program.labels.items()
+    }
 
   @property
   def names(self) -> list[str]:
@@ -128,16 +296,53 @@ class Workers(abc.ABC):
 
   def log_of(self, name: str) -> str:
     """Returns the last lines of a node's output and their file; or ''."""
-    del name
+    if name not in self._paths:  # It is beside another.
+      return ''
+    self._fetch(name)
+    path = self._paths[name]
+    with contextlib.suppress(OSError), open(path, errors='replace') as file:
+      relevant = (line for line in file if not _NOISE.match(line))
+      lines = ''.join(collections.deque(relevant, _LOG_LINES))
+      return f'\nEnd of {path}:\n{lines}' if lines.strip() else ''
     return ''
 
-  @abc.abstractmethod
   def stacks(self, names: Sequence[str]) -> Mapping[str, str]:
     """Returns stack traces of the threads of nodes, by node.
 
     Args:
       names: Names of registered nodes; the signal would kill others.
     """
+    asked = {}
+    for name in names:
+      if name in self._paths and self.is_alive(name):
+        self._fetch(name)
+        path = self._paths[name]
+        asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
+        self._ask_for_stacks(name)
+    time.sleep(_STACKS_SECONDS)
+    for name in asked:
+      self._fetch(name)
+    return {
+      name: _rest_of_log(self._paths[name], start)
+      for name, start in asked.items()
+    }
+
+  def _fetch(self, *names: str) -> None:  # noqa: B027
+    """Fetches all output of nodes to their files."""
+
+  def _ask_for_stacks(self, name: str) -> None:
+    """Makes a process print the stacks of its threads."""
+    raise NotImplementedError(f'{name} has no process.')
+
+
+def _rest_of_log(path: str, start: int) -> str:
+  """Returns a node's output from byte `start` on."""
+  try:
+    with open(path, errors='replace') as file:
+      file.seek(start)
+      return file.read()
+  except OSError as error:  # It may have been deleted.
+    return f'{type(error).__name__}: {error}\n'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,7 +376,7 @@ class Launcher(abc.ABC):
 
   @abc.abstractmethod
   def launch(
-    self, program: node_graph_lib.NodeGraph, log_directory: str
+    self, program: NodeGraph, log_directory: str
   ) -> contextlib.AbstractContextManager[Workers]:
     """Launches a node graph; ends all its nodes when the block ends.
 

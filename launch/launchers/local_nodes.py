@@ -26,10 +26,8 @@ from repertory.launch.launchers import (
   launcher,
   node_process,
   node_runner,
-  process_workers,
   rpc,
 )
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import (
   child_processes,
   ports,
@@ -40,7 +38,7 @@ from repertory.launch.platform import (
 
 @contextlib.contextmanager
 def launch(
-  program: node_graph_lib.NodeGraph,
+  program: launcher.NodeGraph,
   log_directory: str,
   make_workers: 'Callable[..., ThreadWorkers | LocalProcesses]',
 ) -> Iterator[launcher.Workers]:
@@ -49,7 +47,8 @@ def launch(
   with contextlib.ExitStack() as stack:  # Ends all that was started.
     stack.enter_context(node_runner.shared_interpreter())
     specs = stack.enter_context(launch_specs(program))
-    workers = make_workers(program, addresses_of(specs), log_directory)
+    addresses = {name: one.address for name, one in specs.items()}
+    workers = make_workers(program, addresses, log_directory)
     stack.callback(workers.end)
     if program.rpc.library == rpc.COURIER:
       runs = {
@@ -76,12 +75,11 @@ class ThreadWorkers(launcher.Workers):
 
   def __init__(
     self,
-    program: node_graph_lib.NodeGraph,
+    program: launcher.NodeGraph,
     addresses: Mapping[str, str | None],
     log_directory: str,
   ):
-    del log_directory
-    super().__init__(program, addresses)
+    super().__init__(program, addresses, log_directory)
     self.processes: dict[str, subprocess.Popen] = {}  # There are none.
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {
@@ -137,12 +135,12 @@ class ThreadWorkers(launcher.Workers):
       logging.warning('A thread of %s did not end.', name)
 
 
-class LocalProcesses(process_workers.ProcessWorkers):
+class LocalProcesses(launcher.Workers):
   """Workers in processes of this host, by node."""
 
   def __init__(
     self,
-    program: node_graph_lib.NodeGraph,
+    program: launcher.NodeGraph,
     addresses: Mapping[str, str | None],
     log_directory: str,
   ):
@@ -205,7 +203,7 @@ class LocalProcesses(process_workers.ProcessWorkers):
 
 @contextlib.contextmanager
 def launch_specs(
-  program: node_graph_lib.NodeGraph,
+  program: launcher.NodeGraph,
 ) -> Iterator[dict[str, node_process.NodeLaunchSpec]]:
   """Yields launch specs, whose ports are reserved while the block runs."""
   with contextlib.ExitStack() as stack:
@@ -223,14 +221,3 @@ def launch_specs(
       )
       for plan in program
     }
-
-
-def addresses_of(
-  specs: Mapping[str, node_process.NodeLaunchSpec],
-) -> dict[str, str | None]:
-  """Returns the addresses of the serving nodes, by name."""
-  return {
-    name: launch_spec.interface.address(launch_spec.port)
-    for name, launch_spec in specs.items()
-    if launch_spec.port is not None
-  }

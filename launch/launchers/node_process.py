@@ -14,28 +14,25 @@ from absl import flags, logging
 from repertory.components.runtime import callers, network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, node_runner
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import rpc as rpc_lib
 from repertory.launch.platform import child_processes
 
 
 @dataclasses.dataclass(frozen=True)
 class NodeLaunchSpec:
-  """Launch spec of a node in a thread or process.
+  """Launch spec of a node in a thread or process."""
 
-  Attributes:
-    plan: The node to run.
-    peers: Addresses of the nodes that it may call, by name.
-    rpc: Clients and servers of the launch.
-    port: Port of its server; None if it does not serve.
-    interface: Network interface of its servers.
-  """
-
-  plan: node_graph_lib.PlannedNode
-  peers: Mapping[str, str]
+  plan: launcher_lib.PlannedNode
+  peers: Mapping[str, str]  # Addresses of the nodes it may call.
   rpc: rpc_lib.Rpc
-  port: int | None
+  port: int | None  # None if it does not serve.
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK
+
+  @property
+  def address(self) -> str | None:
+    """Address of its server; None if it does not serve."""
+    return None if self.port is None else self.interface.address(self.port)
 
   def make_runner(
     self, generation: int, can_restart: bool

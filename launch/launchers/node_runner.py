@@ -15,7 +15,7 @@ from absl import logging
 from repertory.components.runtime import network_interfaces, signals
 from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
-from repertory.launch.launchers import calls, node_graph
+from repertory.launch.launchers import calls, launcher
 from repertory.launch.nodes import node as node_lib
 from repertory.launch.platform import watchdog
 
@@ -36,7 +36,7 @@ class NodeRunner:
 
   def __init__(
     self,
-    plan: node_graph.PlannedNode,
+    plan: launcher.PlannedNode,
     peers: Mapping[str, Any],
     *,
     call_timeout_seconds: float = watchdog.START_SECONDS,
@@ -97,9 +97,7 @@ class NodeRunner:
 
       try:
         if self._coordinator is not None:
-          calls.wait_for_server(
-            self._coordinator, should_stop=self._stop.is_set
-          )
+          calls.wait_for_server(self._coordinator, stop=self._stop)
         with self._reporting_failure():
           node = self._make()
           self._work(node, begin)
@@ -167,7 +165,7 @@ class NodeRunner:
 
   @contextlib.contextmanager
   def _beside(
-    self, node: node_lib.Node, plan: node_graph.PlannedNode
+    self, node: node_lib.Node, plan: launcher.PlannedNode
   ) -> Iterator[node_lib.Node]:
     """Makes a colocated node and runs it in a thread until the block ends."""
     runner = NodeRunner(

@@ -105,11 +105,4 @@ class RayLauncher(launcher.Launcher):
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):
-    return launchers.ray_workers.launch(
-      program,
-      log_directory,
-      address=self.ray_address,
-      resources=self.resources,
-      network=self.bind_interface,
-      allows_public=self.allow_public_addresses,
-    )
+    return launchers.ray_workers.launch(program, log_directory, self)

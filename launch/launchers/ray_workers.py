@@ -21,11 +21,10 @@ from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
   launcher,
   node_process,
-  process_workers,
   ray_cluster,
+  ray_launcher,
   ray_supervisor,
 )
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import printed
 
 # A supervisor replies at once if its host can be reached.
@@ -51,20 +50,14 @@ _OPTIONS = {'CPU': 'num_cpus', 'GPU': 'num_gpus', 'memory': 'memory'}
 
 @contextlib.contextmanager
 def launch(
-  program: node_graph_lib.NodeGraph,
+  program: launcher.NodeGraph,
   log_directory: str,
-  *,
-  address: str,
-  resources: Mapping[str, Mapping[str, float]],
-  network: str,
-  allows_public: bool,
+  settings: ray_launcher.RayLauncher,
 ) -> Iterator[launcher.Workers]:
   """Launches a node graph; see `launcher.Launcher.launch`."""
   printed.set_aside(log_directory)
-  with ray_cluster.connected(address) as heartbeat:
-    workers = RayWorkers(
-      program, heartbeat, log_directory, resources, network, allows_public
-    )
+  with ray_cluster.connected(settings.ray_address) as heartbeat:
+    workers = RayWorkers(program, heartbeat, log_directory, settings)
     try:
       for name in program.names:
         workers.place(name)
@@ -101,7 +94,7 @@ class _Node:
   position: int = 0
 
 
-class RayWorkers(process_workers.ProcessWorkers):
+class RayWorkers(launcher.Workers):
   """Workers in processes started by supervisors on the hosts of a cluster.
 
   Nodes that save checkpoints, or need a fixed address, are pinned to the
@@ -110,17 +103,16 @@ class RayWorkers(process_workers.ProcessWorkers):
 
   def __init__(
     self,
-    program: node_graph_lib.NodeGraph,
+    program: launcher.NodeGraph,
     heartbeat: ray_cluster.Heartbeat,
     log_directory: str,
-    resources: Mapping[str, Mapping[str, float]],
-    network: str,
-    allows_public: bool,
+    settings: ray_launcher.RayLauncher,
   ):
     super().__init__(program, {}, log_directory)
     self._heartbeat = heartbeat
-    self._resources = resources
-    self._allows_public = allows_public
+    self._resources = settings.resources
+    self._allows_public = settings.allow_public_addresses
+    network = settings.bind_interface
     here = ray.get_runtime_context().get_node_id()
     self._hosts = ray_cluster.living_hosts()  # As of the last query.
     (self._here,) = [host for host in self._hosts if host.name == here]

@@ -23,19 +23,12 @@ VARIABLE = 'REPERTORY_CALLS'
 
 @dataclasses.dataclass(frozen=True)
 class Rpc:
-  """Clients and servers of the nodes of one launch.
-
-  Attributes:
-    library: Name of the RPC library.
-    token: Secret shared by all nodes of the launch.
-    timeout_seconds: Time-out of calls.
-    num_threads: Maximum concurrent calls to a node.
-  """
+  """Clients and servers of the nodes of one launch."""
 
   library: str
   token: str
-  timeout_seconds: float
-  num_threads: int
+  timeout_seconds: float  # Of calls.
+  num_threads: int  # Maximum concurrent calls to a node.
 
   def make_client(self, address: str) -> Any:
     """Makes a client of a node; see `grpc_servers.Client`."""

@@ -22,7 +22,6 @@ from repertory.launch.coordination import (
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import calls
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import interrupts, printed, watchdog
 
 _COORDINATOR = kinds.COORDINATOR.name
@@ -62,9 +61,8 @@ _REAL_CLOCK = Clock()
 
 
 def run(
-  make_program: Callable[[session_lib.Session], node_graph_lib.NodeGraph],
+  make_program: Callable[[session_lib.Session], launcher_lib.NodeGraph],
   session: session_lib.Session,
-  title: str,
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],
   launcher: launcher_lib.Launcher,
@@ -84,7 +82,7 @@ def run(
   log_directory = os.path.join(session.log_directory, printed.NODES)
   while True:
     doing = 'importing' if launcher.needs_pickles else ''
-    watch = _Watch(session, title, interruption, show, clock, doing)
+    watch = _Watch(session, interruption, show, clock, doing)
     try:
       with launcher.launch(make_program(session), log_directory) as workers:
         return watch.run(workers)
@@ -109,14 +107,12 @@ class _Watch:
   def __init__(
     self,
     session: session_lib.Session,
-    title: str,
     interruption: interrupts.Interruption,
     show: Callable[[loggers.Status], None],
     clock: Clock,
     first_doing: str,
   ):
     self._session = session
-    self._title = title
     self._interruption = interruption
     self._show = show
     self._clock = clock
@@ -297,7 +293,9 @@ class _Watch:
   def _find_unsaved(self, seen: reports.Observation) -> list[str]:
     """Returns nodes that still have to save, each after the nodes it needs."""
     unsaved = []
-    for saver in self._workers.program.savers:
+    for saver in self._workers.program:
+      if not saver.kind.saves:
+        continue
       needed = [name for name in saver.calls if name != _COORDINATOR]
       # A learner needs its replay server to save; before it has started, there
       # is nothing to save.
@@ -343,7 +341,7 @@ class _Watch:
     session, names = self._session, sorted(self._workers.names)
     since = session.elapsed_seconds
     return loggers.Status(
-      title=self._title,
+      title=session.title,
       steps=session.counts['steps'],
       max_steps=session.experiment.max_steps,
       episodes=session.counts['episodes'],

@@ -41,12 +41,10 @@ class ActingNode(node.Node):
       variable_client: Client of the policy's variables; None if the policy is
         elsewhere.
     """
-    self.name = context.name
+    super().__init__(context)
     self._loops = list(loops)
     self._environment_ids = list(environment_ids)
     self._variable_client = variable_client
-    self._coordinator = context.coordinator
-    self._stop = context.stop
     self._is_ending = False
     self._lock = threading.Lock()
     self._steps = 0

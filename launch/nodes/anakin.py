@@ -2,11 +2,18 @@
 
 import time
 
-from repertory.components import anakin
+from repertory.agents.interface import builder as builder_lib
+from repertory.components import adders, anakin
+from repertory.components.config.settings import SettingError
+from repertory.components.replay import tables
+from repertory.components.transports import experience as experience_lib
 from repertory.environments import tensor
+from repertory.environments.registry import registry
 from repertory.launch.coordination import reports
+from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import compiled, learning, node, policies
+from repertory.launch.nodes import learning, node, policies
+from repertory.launch.platform import machine_memory
 
 # Target duration of a call, between which it reports and checks Ctrl-C.
 _CALL_SECONDS = 0.25
@@ -28,12 +35,12 @@ class AnakinNode(learning.LearningNode):
     policy = policies.make_training_policy(context, session, self.network)
     self._policy_description = policy.describe(ids)
     context.report_start('making its environments')
-    environment = compiled.make_environment(experiment)
+    environment = make_environment(experiment)
     seeds = session.environment_seeds(ids)
     state, timestep = environment.reset(
       environment.initial_state(tensor.initial_counters(seeds))
     )
-    transport = compiled.make_transport(
+    transport = make_transport(
       session.experience,
       self._num_environments,
       session.make_seed(session_lib.SAMPLING),
@@ -62,9 +69,6 @@ class AnakinNode(learning.LearningNode):
       'environment_ids': ids,
       **self._policy_description,
     }
-
-  def run(self) -> None:
-    raise NotImplementedError('A AnakinNode runs by calls of advance.')
 
   def advance(self, max_steps: int) -> int:
     """Runs some iterations, none after `max_steps`; returns their steps."""
@@ -96,3 +100,84 @@ class AnakinNode(learning.LearningNode):
       ),
     )
     return self._report_tables(self._program.statuses())
+
+
+def check(experiment: experiment_lib.Experiment) -> None:
+  """Raises SettingError unless a loop can be compiled of the experiment."""
+  builder = experiment.builder
+  if builder.needs_demonstrations:
+    raise SettingError(
+      'topology',
+      f'must be another one for {type(builder).__name__}, which learns from '
+      'demonstrations beside the replay table.',
+    )
+  for name in ('record', 'demonstrations', 'info'):
+    if getattr(experiment, name):
+      raise SettingError(
+        name,
+        'must be left out where a compiled loop steps the environments; got '
+        f'{getattr(experiment, name)!r}.',
+      )
+  for name in ('make_adder', 'make_learner'):  # It would ignore overrides.
+    if getattr(type(builder), name) is not getattr(builder_lib.Builder, name):
+      raise SettingError(
+        'topology',
+        f'must be another one for {type(builder).__name__}, which overrides '
+        f'{name}: a compiled loop replaces that method.',
+      )
+  make_environment(experiment)
+
+
+def check_experience(
+  experiment: experiment_lib.Experiment, experience: experience_lib.Experience
+) -> None:
+  """Raises SettingError unless a compiled loop can store the experience."""
+  num_environments, table = experiment.num_environments, experience.table
+  transport = make_transport(experience, num_environments, 0)
+  name = experience.called['max_size']
+  least = table.min_size + num_environments - 1
+  if not table.is_queue and table.max_size < least:
+    raise SettingError(
+      name,
+      f'must be at least {least}: a compiled loop removes items for one step '
+      f'of all {num_environments} environments at once, and {table.min_size} '
+      f'must be left to learn from; got {table.max_size}.',
+    )
+  # A checkpoint copies the whole table, to be consistent.
+  needed = transport.num_bytes * (2 if experiment.checkpoint_replay else 1)
+  items = f'{table.max_size:,}, whose steps take in a compiled loop'
+  machine_memory.require(name, needed, items)
+
+
+def make_environment(
+  experiment: experiment_lib.Experiment,
+) -> tensor.TensorEnvironment:
+  """Makes the experiment's environment as a tensor environment."""
+  environment = registry.make_tensor_environment(experiment.environment_factory)
+  if experiment.builder.observes_previous_action_and_reward:
+    return tensor.TensorPreviousActionAndReward(environment)
+  return environment
+
+
+def make_transport(
+  experience: experience_lib.Experience, num_environments: int, seed: int
+) -> anakin.CompiledTransport:
+  """Makes the transport in a compiled loop, or raises SettingError."""
+  items, table = experience.items, experience.table
+  kind, is_plain = type(items), len(experience.tables) == 1
+  if kind is adders.Sequences and table.is_queue and is_plain:
+    return anakin.UnrollTransport(experience, num_environments)
+  is_plain &= table.remover == 'fifo' and not table.max_times_sampled
+  is_plain &= table.sampler in ('uniform', tables.PRIORITIZED)
+  if is_plain and table.rate_limit:
+    if kind is adders.Transitions:
+      return anakin.TransitionTransport(experience, num_environments, seed)
+    if kind is adders.Sequences:
+      return anakin.SequenceTransport(experience, num_environments, seed)
+  raise SettingError(
+    'topology',
+    'must be another one for this experience: a compiled loop keeps '
+    'Transitions and Sequences in one table, which is a queue, or is sampled '
+    'uniformly or by priority and removes the oldest items; got '
+    f'{kind.__name__} and {table}.',
+  )

@@ -46,9 +46,7 @@ class BellmanUpdaterNode(node.Node):
     `transport` carries items both ways, and its stop signal ends every wait.
     `max_pending_items` are queued for the train buffer; None for one batch.
     """
-    self.name = context.name
-    self._coordinator = context.coordinator
-    self._stop = context.stop
+    super().__init__(context)
     self._variable_client = variable_client
     mixed = offline.make_demonstrations(
       session, context.stop, context.report_start

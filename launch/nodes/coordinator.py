@@ -16,16 +16,12 @@ _NOT_SERVED = ('close',)
 class CoordinatorNode(node.Node):
   """Serves the coordinator to all nodes; it is shut down last."""
 
-  def __init__(
-    self, context: node.Context, session: session_lib.Session, title: str
-  ):
+  def __init__(self, context: node.Context, session: session_lib.Session):
     """Makes the coordinator."""
-    self.name = context.name
-    self._stop = context.stop
+    super().__init__(context)
     self._fencing = callers.Fencing(context.token)
     self._coordinator = coordinator_lib.Coordinator(
       session,
-      title,
       session.experiment.max_restarts if context.can_restart else 0,
       fencing=self._fencing,
     )
@@ -46,11 +42,6 @@ class CoordinatorNode(node.Node):
       return method(*arguments)
 
     return call
-
-  def run(self) -> None:
-    # No timeout: this process ends with its launcher.
-    while not self._stop.wait(reports.PERIOD_SECONDS):
-      pass
 
   def report(self) -> reports.HeartbeatReply:
     return self._coordinator.reply()

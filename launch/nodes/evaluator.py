@@ -49,9 +49,7 @@ class EvaluatorNode(node.Node):
   ):
     """Schedules the first evaluation."""
     experiment = session.experiment
-    self.name = context.name
-    self._coordinator = context.coordinator
-    self._stop = context.stop
+    super().__init__(context)
     self._max_steps = experiment.max_steps
     self._timeout_seconds = experiment.timeout_seconds
     self._progressed_at = time.monotonic()
@@ -65,7 +63,7 @@ class EvaluatorNode(node.Node):
     self._evaluation = evaluation
     if evaluation is not None:
       evaluation.loop.add_observer(self._note_progress)
-      measure(session, evaluation.loop)
+      _measure(session, evaluation.loop)
 
   @property
   def description(self):
@@ -160,7 +158,13 @@ def make(
     context.report_start('making its environments, and compiling its policy')
     environments = make_environments(session)
     stack.callback(environments.close)
-    loop = make_loop(session, network, environments)
+    actor = actors.PolicyActor(
+      policies.make_evaluation_policy(session, network),
+      session.spec.observations,
+      policies.evaluation_ids(session),
+      jit_compile=session.jit_compile,
+    )
+    loop = environment_loop.EnvironmentLoop(environments, actor)
     close = stack.pop_all().close
 
   def save():
@@ -175,21 +179,6 @@ def make(
   return EvaluatorNode(context, session, setup)
 
 
-def make_loop(
-  session: session_lib.Session, network: Any, environments: Any
-) -> environment_loop.EnvironmentLoop:
-  """Makes the environment loop that evaluates a network."""
-  ids = policies.evaluation_ids(session)
-  policy = policies.make_evaluation_policy(session, network)
-  actor = actors.PolicyActor(
-    policy,
-    session.spec.observations,
-    ids,
-    jit_compile=session.jit_compile,
-  )
-  return environment_loop.EnvironmentLoop(environments, actor)
-
-
 def make_environments(
   session: session_lib.Session,
 ) -> environment_batches.EnvironmentBatch:
@@ -199,7 +188,7 @@ def make_environments(
   return session.make_environments([first + i for i in ids], evaluates=True)
 
 
-def measure(
+def _measure(
   session: session_lib.Session, loop: environment_loop.EnvironmentLoop
 ) -> None:
   """Adds the session's metrics to the episodes of an evaluation loop."""

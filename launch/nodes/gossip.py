@@ -19,7 +19,6 @@ from repertory.components.runtime import callers, signals
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (
-  checkpoints,
   joint_checkpoints,
   learning,
   node,
@@ -47,7 +46,7 @@ class LearnerStart(NamedTuple):
   learned: bytes
 
 
-class GossipNode(node.Node):
+class GossipNode(learning.CheckpointingNode):
   """Acts as the learner of the run; its variables are the mean of several."""
 
   def __init__(
@@ -57,21 +56,14 @@ class GossipNode(node.Node):
     names: Sequence[str],
   ):
     """Restores a checkpoint, or the initial parameters of a warm start."""
-    self.name = context.name
-    self._session = session
-    self._coordinator = context.coordinator
-    self._stop = context.stop
+    super().__init__(context, session)
     self._fencing = callers.Fencing(context.token)
     self._names = list(names)
     self._deposits = joint_checkpoints.LearnerDeposits(
       session.replay_directory, names
     )
     self._means = LearnerMean(names, self._deposits.saved)
-    self._checkpoints = checkpoints.CheckpointWriter(
-      session, self._deposits, self._coordinator, self._means, self.name
-    )
-    self._resumed_from = self._checkpoints.restore()
-    self.begins_at_step = self._means.steps
+    self._begin_with(self._means, self._deposits)
     if session.is_resumed and not all(map(self._deposits.kept_of, names)):
       all_begin = (
         f'all {len(names)} learners begin' if len(names) > 1
@@ -93,20 +85,8 @@ class GossipNode(node.Node):
     )
 
   @property
-  def version(self) -> int:
-    """Learner steps of all learners."""
-    return self._means.steps
-
-  @property
   def description(self):
-    return {
-      'config': self._session.identity,
-      'learners': self._names,
-      'updates_to_come': self._session.updates_to_come,
-      'run_starts_at_learner_step': self.begins_at_step,
-      'resumed_from': self._resumed_from,
-      'initial_from': self._session.initial,
-    }
+    return {**super().description, 'learners': self._names}
 
   @property
   def served(self) -> Mapping[str, Callable[..., Any]]:
@@ -122,14 +102,14 @@ class GossipNode(node.Node):
     """Writes joint checkpoints until all learners have ended."""
     while not (self._stop.is_set() or self._coordinator.have_actors_finished()):
       self._report_unwritten()
-      self._checkpoints.write_if_due()
+      self.checkpoint_if_due()
       self._stop.wait(reports.PERIOD_SECONDS)
-    learning.wait_for_actors(self._coordinator, _LAST_SECONDS)
+    self._wait_for_actors(_LAST_SECONDS)
     self._report_unwritten()
-    if learning.is_untouched(self, self._coordinator, self._session):
+    if self._is_untouched():
       return
     if self._deposits.is_complete:
-      self._checkpoints.write()
+      self.checkpoint()
       return
     self._coordinator.warn(
       self.name,
@@ -142,18 +122,12 @@ class GossipNode(node.Node):
     if self._tables and now - self._compared_at > PERIOD_SECONDS:
       self._compared_at = now
       self._distances = self._means.distances()
-    return learning.report_tables(
-      self._coordinator,
-      self.name,
-      self._means.steps,
-      self._session.tables,
-      self._mean_tables(),
-    )
+    return self._report_tables(self._mean_tables())
 
   def close(self) -> None:
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._deposits.close)
-      stack.callback(self._checkpoints.close)
+      stack.callback(super().close)
 
   def _report_unwritten(self) -> None:
     """Warns of checkpoints that could not be written, or raises."""

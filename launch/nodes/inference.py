@@ -44,10 +44,9 @@ class InferenceNode(node.Node):
       device: Device of the policies; None for TensorFlow's choice.
       evaluates: Whether it also serves the evaluator.
     """
-    self.name = context.name
+    super().__init__(context)
     self._session = session
     self._transport = transport
-    self._coordinator = context.coordinator
     self._reported_at = time.monotonic()
     context.report_start('compiling its policies')
     network, self._variables = follow()
@@ -64,7 +63,15 @@ class InferenceNode(node.Node):
     self._evaluated: tuple[Any, variables.VariableClient] | None = None
     if evaluates and session.experiment.evaluation_episodes:
       self._evaluated = follow()
-      self._roles[client.EVALUATION] = self._make_evaluation(*self._evaluated)
+      network, variable_client = self._evaluated
+      size = len(policies.evaluation_ids(session))
+      self._roles[client.EVALUATION] = connections.Role(
+        self._make_store(
+          policies.make_evaluation_policy(session, network), [size], size
+        ),
+        variables=variable_client,
+        refreshes_at_start=True,
+      )
     self._server = server.InferenceServer(
       addresses.make_address(context.interface),
       session.spec,
@@ -129,14 +136,6 @@ class InferenceNode(node.Node):
       **self._server.report(),
     }
     return self._coordinator.report_row(reports.INFERENCE, self.name, row)
-
-  def _make_evaluation(self, network, variable_client) -> connections.Role:
-    policy = policies.make_evaluation_policy(self._session, network)
-    size = len(policies.evaluation_ids(self._session))
-    store = self._make_store(policy, [size], size)
-    return connections.Role(
-      store, variables=variable_client, refreshes_at_start=True
-    )
 
   def _make_store(
     self, policy, rows: Sequence[int], num_environments: int | None = None

@@ -63,8 +63,8 @@ class LearnerNode(learning.LearningNode):
   def run(self) -> None:
     with contextlib.suppress(signals.Stopped):
       self._learn()
-    learning.wait_for_actors(self._coordinator, _LAST_REPORT_SECONDS)
-    if not learning.is_untouched(self, self._coordinator, self._session):
+    self._wait_for_actors(_LAST_REPORT_SECONDS)
+    if not self._is_untouched():
       self.checkpoint()
     self._logger.flush()
 

@@ -1,4 +1,4 @@
-"""Base class of learner nodes: network, learner, checkpoints, reports."""
+"""Base classes of learner nodes: network, learner, checkpoints, reports."""
 
 import contextlib
 import time
@@ -26,28 +26,99 @@ from repertory.launch.nodes import (
 )
 
 
-class LearningNode(node.Node, core.VariableSource):
-  """Base class of learner nodes: serves variables and writes checkpoints.
+class CheckpointingNode(node.Node):
+  """Base class of the learner of a run: checkpoints and reports on tables.
 
-  A subclass makes the learner from `_update`, and passes it to `_begin_with`.
+  A subclass passes the learner to `_begin_with`.
+
+  Attributes:
+    learner: Learner of the network, or the mean of several.
+    begins_at_step: Learner steps at the start of this run.
+  """
+
+  learner: Any
+
+  def __init__(self, context: node.Context, session: session_lib.Session):
+    super().__init__(context)
+    self._session = session
+    self._report_start = context.report_start
+
+  def _begin_with(self, learner: Any, snapshots: transports.Snapshots) -> None:
+    """Sets the learner, and restores it if the session is resumed."""
+    self.learner = learner
+    if self._session.is_resumed:
+      self._report_start('restoring the checkpoint')
+    self._checkpoints = checkpoints.CheckpointWriter(
+      self._session, snapshots, self._coordinator, learner, self.name
+    )
+    self._resumed_from = self._checkpoints.restore()
+    self.begins_at_step = learner.steps
+
+  @property
+  def version(self) -> int:
+    """Learner steps of the current variables."""
+    return self.learner.steps
+
+  @property
+  def description(self):
+    return {
+      'config': self._session.identity,
+      'updates_to_come': self._session.updates_to_come,
+      'run_starts_at_learner_step': self.begins_at_step,
+      'resumed_from': self._resumed_from,
+      'initial_from': self._session.initial,
+    }
+
+  def checkpoint_if_due(self) -> None:
+    """Begins a checkpoint if the period has passed."""
+    self._checkpoints.write_if_due()
+
+  def checkpoint(self) -> str | None:
+    """Writes the final checkpoint; returns its path, or None on failure."""
+    return self._checkpoints.write()
+
+  def close(self) -> None:
+    self._checkpoints.close()
+
+  def _wait_for_actors(self, seconds: float) -> None:
+    """Waits for the last reports of stopped actors, at most for a time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+      if self._coordinator.have_actors_finished():
+        return
+      time.sleep(reports.PERIOD_SECONDS / 5)
+
+  def _is_untouched(self) -> bool:
+    """Returns whether this run took no step, so needs no checkpoint."""
+    steps = self._coordinator.reply().steps
+    before = self._session.counts['steps']
+    return self.version == self.begins_at_step and steps == before
+
+  def _report_tables(
+    self, tables: Mapping[str, replay.TableInfo]
+  ) -> reports.HeartbeatReply:
+    """Reports learner steps and table statuses to the coordinator."""
+    reply = self._coordinator.report_learner(self.name, self.version, tables)
+    for table in self._session.tables:
+      row = _describe_table(table, tables[table.name])
+      self._coordinator.write(logs.label_of(table), row)
+    return reply
+
+
+class LearningNode(CheckpointingNode, core.VariableSource):
+  """Base class of nodes that train a network, and serve its variables.
+
+  A subclass makes the learner from `_update`.
 
   Attributes:
     network: Network that is trained.
-    learner: Learner of the network.
-    begins_at_step: Learner steps at the start of this run.
   """
 
   learner: learners.LearnerState
 
   def __init__(self, context: node.Context, session: session_lib.Session):
     """Makes the network and its update."""
-    self.name = context.name
-    self._stop = context.stop
-    self._session = session
-    self._coordinator = context.coordinator
-    self._report_start = context.report_start
-    self._table = session.experience.learned.table
-    self._tables = session.tables
+    super().__init__(context, session)
     self._publisher: variables.Publisher | None = None
     experiment = session.experiment
     with context.initializing():
@@ -64,31 +135,17 @@ class LearningNode(node.Node, core.VariableSource):
       latest=['skipped_updates'],
     )
 
-  def _begin_with(
-    self, learner: learners.LearnerState, snapshots: transports.Snapshots
-  ) -> None:
-    """Sets the learner, and restores it if the session is resumed."""
+  def _begin_with(self, learner, snapshots):
     if self._session.experiment.deterministic:
       _check_repeats(learner)
-    self.learner = learner
-    if self._session.is_resumed:
-      self._report_start('restoring the checkpoint')
-    self._checkpoints = checkpoints.CheckpointWriter(
-      self._session, snapshots, self._coordinator, learner, self.name
-    )
-    self._resumed_from = self._checkpoints.restore()
-    self.begins_at_step = learner.steps
+    super()._begin_with(learner, snapshots)
 
   @property
   def description(self):
     return {
-      'config': self._session.identity,
+      **super().description,
       'jit_compile': self._session.jit_compile,
-      'updates_to_come': self._session.updates_to_come,
-      'samples_per_insert': _ratio(self._table),
-      'run_starts_at_learner_step': self.begins_at_step,
-      'resumed_from': self._resumed_from,
-      'initial_from': self._session.initial,
+      'samples_per_insert': _ratio(self._session.experience.learned.table),
     }
 
   @property
@@ -102,11 +159,6 @@ class LearningNode(node.Node, core.VariableSource):
   def max_priority(self) -> float:
     """The largest priority so far."""
     return self.learner.max_priority
-
-  @property
-  def version(self) -> int:
-    """Learner steps of the current variables."""
-    return self.learner.steps
 
   @property
   def publisher(self) -> variables.Publisher:
@@ -125,61 +177,11 @@ class LearningNode(node.Node, core.VariableSource):
     """Returns one nest of arrays per name."""
     return self.learner.get_variables(names)
 
-  def _report_tables(
-    self, tables: Mapping[str, replay.TableInfo]
-  ) -> reports.HeartbeatReply:
-    return report_tables(
-      self._coordinator, self.name, self.version, self._tables, tables
-    )
-
-  def checkpoint_if_due(self) -> None:
-    """Begins a checkpoint if the period has passed."""
-    self._checkpoints.write_if_due()
-
-  def checkpoint(self) -> str | None:
-    """Writes the final checkpoint; returns its path, or None on failure."""
-    return self._checkpoints.write()
-
   def close(self) -> None:
     """Flushes the logs, and ends all threads."""
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._logger.close)
-      stack.callback(self._checkpoints.close)
-
-
-def report_tables(
-  coordinator: Any,
-  node_name: str,
-  learner_steps: int,
-  tables: Sequence[replay.TableSpec],
-  found: Mapping[str, replay.TableInfo],
-) -> reports.HeartbeatReply:
-  """Reports learner steps and table statuses to the coordinator."""
-  reply = coordinator.report_learner(node_name, learner_steps, found)
-  for table in tables:
-    coordinator.write(
-      logs.label_of(table), _describe_table(table, found[table.name])
-    )
-  return reply
-
-
-def is_untouched(
-  node: Any, coordinator: Any, session: session_lib.Session
-) -> bool:
-  """Returns whether this run took no step, so needs no checkpoint."""
-  return (
-    node.version == node.begins_at_step
-    and coordinator.reply().steps == session.counts['steps']
-  )
-
-
-def wait_for_actors(coordinator: Any, seconds: float) -> None:
-  """Waits for the last reports of stopped actors, at most for a time."""
-  deadline = time.monotonic() + seconds
-  while time.monotonic() < deadline:
-    if coordinator.have_actors_finished():
-      return
-    time.sleep(reports.PERIOD_SECONDS / 5)
+      stack.callback(super().close)
 
 
 def report_lost_items(

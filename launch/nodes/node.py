@@ -1,23 +1,25 @@
 """Interface of nodes, and the context they are made in."""
 
-import abc
 import contextlib
 import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from repertory.components.runtime import callers, network_interfaces, signals
 from repertory.launch.coordination import reports
+from repertory.launch.platform import watchdog
 
 # TensorFlow's random seed is global to the process, so nodes must not set it
 # and draw initial values at the same time.
 _INITIALIZATION = threading.RLock()
 _LOOK_SECONDS = 0.2
 
+T = TypeVar('T')
 
-class Node(abc.ABC):
-  """Interface of a node: a part of a run with its own loop.
+
+class Node:
+  """Node: a part of a run with its own loop; by default, an idle server.
 
   `launchers.node_runner` makes a node in a thread or process, registers it with
   the coordinator, runs it, sends heartbeats from another thread, and closes it.
@@ -27,7 +29,11 @@ class Node(abc.ABC):
     name: Name of the node, '<kind>' or '<kind>/<index>'.
   """
 
-  name: str
+  def __init__(self, context: 'Context'):
+    """Takes name, coordinator and stop signal of the context."""
+    self.name = context.name
+    self._coordinator = context.coordinator
+    self._stop = context.stop
 
   @property
   def description(self) -> Mapping[str, Any]:
@@ -42,23 +48,23 @@ class Node(abc.ABC):
     """Functions that other nodes may call, by name."""
     return {}
 
-  @abc.abstractmethod
   def run(self) -> None:
-    """Runs the node until it is done.
+    """Runs the node until it is done; by default, until it is shut down.
 
     Raises:
       signals.Stopped: If its stop signal was set first, which is no failure.
     """
+    while not self._stop.wait(reports.PERIOD_SECONDS):
+      pass
 
-  @abc.abstractmethod
   def report(self) -> reports.HeartbeatReply:
     """Sends a heartbeat to the coordinator, and handles the reply.
 
     Called four times a second, in another thread than `run`, and once after
     `run` has ended.
     """
+    return self._coordinator.poll(self.name)
 
-  @abc.abstractmethod
   def close(self) -> None:
     """Releases its resources; called once, also after a failure."""
 
@@ -103,6 +109,40 @@ class Context:
     if self.coordinator is not None:
       self.coordinator.report_start(self.name, doing)
     self.shown()
+
+  def wait_for(
+    self, name: str, look: Callable[[], T | None], timeout_seconds: float
+  ) -> T:
+    """Blocks until `look` returns a result of another node's start.
+
+    Each poll is also a heartbeat. Raises `signals.Stopped` if the run stops
+    first, else TimeoutError; a start may take `watchdog.START_SECONDS`.
+    """
+    self.report_start(f'waiting for {name}')
+    found: list[T] = []
+
+    def attempt(seconds: float) -> bool:
+      if (result := look()) is not None:
+        found.append(result)
+      elif self.coordinator.poll(self.name).phase == reports.STOPPING:
+        raise signals.Stopped
+      else:
+        self.stop.wait(seconds / 2)
+      return bool(found)
+
+    signals.wait_for(
+      attempt,
+      lambda: f"the start of node '{name}'",
+      max(timeout_seconds, watchdog.START_SECONDS),
+      self.stop,
+    )
+    return found[0]
+
+  def find_address(self, name: str, timeout_seconds: float) -> str:
+    """Blocks until a node's server listens; returns its address."""
+    return self.wait_for(
+      name, lambda: self.coordinator.address_of(name), timeout_seconds
+    )
 
   @contextlib.contextmanager
   def initializing(self) -> Iterator[None]:

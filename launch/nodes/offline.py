@@ -20,18 +20,23 @@ _REPORT_SECONDS = 1.0
 def make_transport(
   session: session_lib.Session,
   experience: experience_lib.Experience,
-  data: Sequence[offline.DataSet],
+  paths: Sequence[str],
   stop: signals.StopSignal,
+  report: Callable[[str], None],
   purpose: int = session_lib.SAMPLING,
   checkpoint_directory: str = '',
 ) -> transports.OfflineTransport:
-  """Makes the offline transport, to be filled with the steps of `read`.
+  """Makes a transport of all data, converted to items; it may take minutes.
 
-  `purpose` is that of the sampler's seed; `checkpoint_directory` is the folder
-  of snapshots, or ''.
+  Args:
+    paths: Folders of data sets.
+    report: Called every second with the number of steps so far, in words.
+    purpose: Purpose of the sampler's seed.
+    checkpoint_directory: Folder of snapshots, or ''.
   """
   experiment = session.experiment
-  return transports.OfflineTransport(
+  data = [offline.open_data(path) for path in paths]
+  transport = transports.OfflineTransport(
     experience,
     experiment.builder.make_adder,
     offline_checks.lengths_of(data),
@@ -39,6 +44,17 @@ def make_transport(
     place=local.WaitPolicy(experiment.timeout_seconds, stop),
     checkpoint_directory=checkpoint_directory,
   )
+  reported_at = time.monotonic()
+
+  def count(num_steps: int) -> None:
+    nonlocal reported_at
+    now = time.monotonic()
+    if now - reported_at > _REPORT_SECONDS:
+      reported_at = now
+      report(f'reading its data, {num_steps:,} steps so far')
+
+  transport.fill(read(session, data), count)
+  return transport
 
 
 def read(
@@ -52,48 +68,25 @@ def read(
       yield _show_previous(steps, spec) if shows else steps
 
 
-def fill(
-  transport: transports.OfflineTransport,
-  session: session_lib.Session,
-  data: Sequence[offline.DataSet],
-  report: Callable[[str], None],
-) -> None:
-  """Converts all data to the items of a transport; it may take minutes.
-
-  `report` is called every second with the number of steps so far, in words.
-  """
-  reported_at = time.monotonic()
-
-  def count(num_steps: int) -> None:
-    nonlocal reported_at
-    now = time.monotonic()
-    if now - reported_at > _REPORT_SECONDS:
-      reported_at = now
-      report(f'reading its data, {num_steps:,} steps so far')
-
-  transport.fill(read(session, data), count)
-
-
 def make_demonstrations(
   session: session_lib.Session,
   stop: signals.StopSignal,
   report: Callable[[str], None],
 ) -> transports.Demonstrations | None:
-  """Reads the demonstrations of a session, if there are any; see `fill`."""
+  """Reads the demonstrations of a session; None without any."""
   paths = session.experiment.demonstrations
   if not paths:
     return None
   report('reading demonstrations')
-  data = offline_checks.open_all(paths)
-  transport = make_transport(
-    session,
-    session.experience.demonstrated,
-    data,
-    stop,
-    session_lib.DEMONSTRATIONS,
-  )
   with offline_checks.as_demonstrations():
-    fill(transport, session, data, report)
+    transport = make_transport(
+      session,
+      session.experience.demonstrated,
+      paths,
+      stop,
+      report,
+      session_lib.DEMONSTRATIONS,
+    )
   return transports.Demonstrations(session.experience, transport)
 
 

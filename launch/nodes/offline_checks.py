@@ -59,7 +59,7 @@ def check_experience(
       raise SettingError(
         'data', f'must be different folders; got {other} and {path}.'
       )
-  data = open_all(paths)
+  data = [offline.open_data(path) for path in paths]
   raw = recorded_spec(experiment, spec)
   for one in data:
     one.check(raw)
@@ -204,11 +204,6 @@ def _check_agent(
       f"'{experiment.agent}' cannot learn from data: "
       f'{text_of(error).rstrip(".")}.',
     ) from error
-
-
-def open_all(paths: Sequence[str]) -> 'list[offline.DataSet]':
-  """Opens all data sets, in this order."""
-  return [offline.open_data(path) for path in paths]
 
 
 def lengths_of(data: 'Sequence[offline.DataSet]') -> np.ndarray:

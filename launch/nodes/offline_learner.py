@@ -4,13 +4,7 @@ from collections.abc import Sequence
 
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import (
-  learner,
-  learning,
-  node,
-  offline,
-  offline_checks,
-)
+from repertory.launch.nodes import learner, learning, node, offline
 
 
 class OfflineLearnerNode(learner.LearnerNode):
@@ -24,15 +18,14 @@ class OfflineLearnerNode(learner.LearnerNode):
   ):
     """Reads the data sets, and restores the learner of a resumed session."""
     context.report_start('reading its data')
-    data = offline_checks.open_all(paths)
     transport = offline.make_transport(
       session,
       session.experience,
-      data,
+      paths,
       context.stop,
+      context.report_start,
       checkpoint_directory=session.replay_directory,
     )
-    offline.fill(transport, session, data, context.report_start)
     if not transport.is_resumed:
       learning.report_data_change(context, session, paths)
     super().__init__(context, session, transport)

@@ -80,7 +80,7 @@ class OneThread:
     self._session = session
     self._interruption = interruption
     self._show = show
-    self._coordinator = coordinator_lib.Coordinator(session, session.title)
+    self._coordinator = coordinator_lib.Coordinator(session)
     self._nodes: list[node_lib.Node] = []
     # Set by `working`.
     self._learner: learning.LearningNode

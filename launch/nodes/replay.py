@@ -1,7 +1,6 @@
 """Replay server node."""
 
 from repertory.components import replay
-from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node
 
@@ -11,9 +10,7 @@ class ReplayNode(node.Node):
 
   def __init__(self, context: node.Context, session: session_lib.Session):
     """Starts the server."""
-    self.name = context.name
-    self._coordinator = context.coordinator
-    self._stop = context.stop
+    super().__init__(context)
     self._interface = context.interface
     resumes = ', restoring a checkpoint' if session.is_resumed else ''
     context.report_start(f'starting its server{resumes}')
@@ -33,13 +30,6 @@ class ReplayNode(node.Node):
   @property
   def description(self):
     return {'address': self.address}
-
-  def run(self) -> None:
-    while not self._stop.wait(reports.PERIOD_SECONDS):
-      pass
-
-  def report(self) -> reports.HeartbeatReply:
-    return self._coordinator.poll(self.name)
 
   def close(self) -> None:
     self._server.stop()

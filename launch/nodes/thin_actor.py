@@ -9,7 +9,7 @@ from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
 from repertory.components.runtime import signals
 from repertory.launch.experiments import environment_batches
-from repertory.launch.nodes import acting, node, starts
+from repertory.launch.nodes import acting, node
 
 # Delay before it looks for a new server.
 _RECONNECT_SECONDS = 0.25
@@ -76,9 +76,7 @@ class ThinActorNode(acting.ActingNode):
     """Makes the environments, and connects them to the inference server."""
     since = time.monotonic()
     while True:
-      address = starts.find_address(
-        self._context, self._server, self._timeout_seconds
-      )
+      address = self._context.find_address(self._server, self._timeout_seconds)
       self._context.report_start('making its environments')
       try:
         self._loops = [

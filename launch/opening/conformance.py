@@ -87,7 +87,7 @@ class TopologyConformance:
       graph = topology.call_graph(session)
       names = {kinds.COORDINATOR.name}
       if topology.has_program:
-        for node in topology.program(session, 'title'):
+        for node in topology.program(session):
           names.update(node.names)
     assert names <= set(graph.nodes), (
       f'The graph must show {sorted(names)}; got {graph.nodes}.'
@@ -105,7 +105,7 @@ class TopologyConformance:
         'The topology runs in one thread, without a node graph.'
       )
     with self._open(self.make_experiment(tmp_path), topology) as session:
-      for node in topology.program(session, 'title'):
+      for node in topology.program(session):
         for one in (node, *node.beside):
           # Only threads can share objects that cannot be pickled.
           if topology.launch_types is None:

@@ -7,7 +7,7 @@ from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.topologies import parts, topology
 
 if TYPE_CHECKING:
@@ -16,12 +16,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class BellmanUpdaterTopology(topology.Topology):
-  """Topology with a configurable number of Bellman updaters.
-
-  Attributes:
-    num_bellman_updaters: Nodes that compute targets, for agents whose learner
-      does not; None for one.
-  """
+  """Topology with a configurable number of Bellman updaters."""
 
   has_bellman_updaters = True
 
@@ -31,7 +26,8 @@ class BellmanUpdaterTopology(topology.Topology):
     'one for such an agent.',
   )
 
-  def __post_init__(self):
+  def check(self, experiment):
+    super().check(experiment)
     count = self.num_bellman_updaters
     if count is not None and count < 1:
       raise SettingError(
@@ -50,7 +46,7 @@ class BellmanUpdaterTopology(topology.Topology):
       )
 
   def add_bellman_updaters(
-    self, planned: node_graph_lib.NodeGraph, session: 'session_lib.Session'
+    self, planned: launcher_lib.NodeGraph, session: 'session_lib.Session'
   ) -> None:
     """Adds Bellman updaters to a node graph, if the agent needs them."""
     if session.experience.with_targets is None:

@@ -18,10 +18,10 @@ from repertory.components.runtime import devices
 from repertory.launch import experiments, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.topologies import (
   bellman_updaters,
-  learner_devices,
+  device_settings,
   parts,
   topology,
 )
@@ -32,21 +32,11 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Central(bellman_updaters.BellmanUpdaterTopology):
-  """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591.
-
-  Attributes:
-    num_inference_servers: Inference servers in their own processes (or
-      threads); 0 for one per inference device, in the learner's process.
-    inference_devices: Devices of the inference servers, assigned round-robin;
-      empty for TensorFlow's choice.
-    learner_devices: Devices of the learner; with several, batch rows are
-      sharded for its networks, and the rest is on the first. Empty for
-      TensorFlow's choice.
-    double_buffering: Whether actors step one half of their environments while
-      the other half waits for actions; None for true if nodes may be on several
-      hosts and actors have several environments.
-  """
+class Central(
+  bellman_updaters.BellmanUpdaterTopology,
+  device_settings.InferenceDevicesTopology,
+):
+  """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591."""
 
   name = 'central'
   help = 'inference servers select actions; actors only step environments'
@@ -57,37 +47,11 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
     'inference servers in their own nodes; 0 for one per inference device, '
     "in the learner's node.",
   )
-  inference_devices: tuple[str, ...] = settings.field(
-    (),
-    'devices of the inference servers, round-robin, like GPU:1; default: '
-    "TensorFlow's choice.",
-  )
-  learner_devices: tuple[str, ...] = settings.field(
-    (),
-    'devices of the learner; several shard the batch rows of its networks; '
-    "default: TensorFlow's choice.",
-  )
   double_buffering: bool | None = settings.field(
     None,
     'actors step one half of their environments while the other half waits for '
     'actions; default: true with several hosts and environments per actor.',
   )
-
-  def __post_init__(self):
-    if self.num_inference_servers < 0:
-      raise SettingError(
-        'num_inference_servers',
-        f'must be at least 0, got {self.num_inference_servers}.',
-      )
-    devices.check('inference_devices', self.inference_devices)
-    learner_devices.check(self.learner_devices)
-    super().__post_init__()
-    if 0 < self.num_inference_servers < len(self.inference_devices):
-      raise SettingError(
-        'inference_devices',
-        f'must be at most {self.num_inference_servers}, one per inference '
-        f'server; got {list(self.inference_devices)}.',
-      )
 
   @property
   def num_servers(self) -> int:
@@ -116,6 +80,18 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
     return math.gcd(*self.lane_sizes(experiment))
 
   def check(self, experiment):
+    super().check(experiment)
+    if self.num_inference_servers < 0:
+      raise SettingError(
+        'num_inference_servers',
+        f'must be at least 0, got {self.num_inference_servers}.',
+      )
+    if 0 < self.num_inference_servers < len(self.inference_devices):
+      raise SettingError(
+        'inference_devices',
+        f'must be at most {self.num_inference_servers}, one per inference '
+        f'server; got {list(self.inference_devices)}.',
+      )
     if self.num_servers > experiment.num_actors:
       raise SettingError(
         'num_actors',
@@ -128,13 +104,11 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
         'must be at least 2 for double buffering, which halves them; got '
         f'{experiment.num_environments_per_actor}.',
       )
-    learner_devices.check_dividing(self.learner_devices, experiment)
 
-  def program(self, session, title):
-    planned = parts.make_program(session, title)
-    servers = [
-      self._plan_server(session, index) for index in range(self.num_servers)
-    ]
+  def program(self, session):
+    planned = parts.make_program(session)
+    count = self.num_servers
+    servers = [self._plan_server(session, index) for index in range(count)]
     is_apart = self.num_inference_servers > 0
     planned.plan(
       kinds.LEARNER.name,
@@ -147,20 +121,14 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
     self.add_bellman_updaters(planned, session)
     for server in servers if is_apart else ():
       planned.add(server)
-
-    def calls(index):
-      home = (
-        servers[index % len(servers)].name if is_apart else kinds.LEARNER.name
-      )
-      return [home, kinds.COORDINATOR.name]
-
+    homes = [one.name if is_apart else kinds.LEARNER.name for one in servers]
     planned.plan(
       kinds.EVALUATOR.name,
       _make_evaluator,
-      calls(0),
+      [homes[0], kinds.COORDINATOR.name],
       session=session,
       server=servers[0].name,
-      home=calls(0)[0],
+      home=homes[0],
     )
     experiment = session.experiment
     for index in range(experiment.num_actors):
@@ -168,8 +136,8 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
       planned.plan(
         kinds.ACTOR.numbered(index),
         nodes.thin_actor.ThinActorNode,
-        calls(index),
-        server=servers[index % len(servers)].name,
+        [homes[index % count], kinds.COORDINATOR.name],
+        server=servers[index % count].name,
         environment_ids=list(ids),
         seeds=session.environment_seeds(ids),
         environments=experiments.environment_batches.settings_of(experiment),
@@ -181,14 +149,13 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
 
   def _plan_server(
     self, session: 'session_lib.Session', index: int
-  ) -> node_graph_lib.PlannedNode:
-    names = self.inference_devices
+  ) -> launcher_lib.PlannedNode:
     num_actors = len(
       range(index, session.experiment.num_actors, self.num_servers)
     )
     is_apart = self.num_inference_servers > 0
     learner = [kinds.LEARNER.name] if is_apart else []
-    return node_graph_lib.PlannedNode(
+    return launcher_lib.PlannedNode(
       kinds.INFERENCE.numbered(index),
       functools.partial(
         _make_server,
@@ -196,7 +163,7 @@ class Central(bellman_updaters.BellmanUpdaterTopology):
         session=session,
         # Batch size of each connection's requests.
         rows=num_actors * self.lane_sizes(session.experiment),
-        device=names[index % len(names)] if names else None,
+        device=self.inference_device(index),
         evaluates=index == 0,
       ),
       [kinds.REPLAY.name, *learner, kinds.COORDINATOR.name],
@@ -208,7 +175,7 @@ def _make_learner(context, session, central):
   if not central.num_inference_servers:
     names += central.inference_devices
   devices.prepare('learner_devices and inference_devices', names)
-  with learner_devices.on_devices(central.learner_devices):
+  with central.on_learner_devices():
     return parts.make_learner(context, session)
 
 
@@ -243,9 +210,7 @@ def _make_evaluator(context, session, server, home):
   experiment = session.experiment
   if experiment.evaluation_episodes == 0:
     return nodes.evaluator.EvaluatorNode(context, session, None)
-  address = nodes.starts.find_address(
-    context, server, experiment.timeout_seconds
-  )
+  address = context.find_address(server, experiment.timeout_seconds)
   context.report_start('making its environments')
   with contextlib.ExitStack() as stack:
     environments = nodes.evaluator.make_environments(session)

@@ -16,8 +16,8 @@ class Distributed(bellman_updaters.BellmanUpdaterTopology):
   help = 'replay, learner, evaluator and actors in separate nodes'
   rank = 1
 
-  def program(self, session, title):
-    planned = parts.make_program(session, title)
+  def program(self, session):
+    planned = parts.make_program(session)
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     calls = [kinds.REPLAY.name, coordinator]
     planned.plan(learner, parts.make_learner, calls, session=session)

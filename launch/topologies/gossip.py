@@ -22,16 +22,7 @@ if TYPE_CHECKING:
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Gossip(topology.Topology):
-  """Gossip-based actor-learners (GALA): https://arxiv.org/abs/1906.04585.
-
-  Attributes:
-    num_learners: Number of actor-learners; the environments of all actors are
-      divided among them.
-    graph: Communication graph, see `gossip.in_neighbors`.
-    mix_period: Learner steps between mixings.
-    mix_weight: Total weight of the in-neighbors in the average; None for equal
-      weights of each in-neighbor and the learner itself, as in the paper.
-  """
+  """Gossip-based actor-learners (GALA): https://arxiv.org/abs/1906.04585."""
 
   name = 'gossip'
   help = (
@@ -53,10 +44,18 @@ class Gossip(topology.Topology):
   mix_weight: float | None = settings.field(
     None,
     'total weight of the in-neighbors in the average; default: equal weights '
-    'of each in-neighbor and the learner itself.',
+    'of each in-neighbor and the learner itself, as in the paper.',
   )
 
-  def __post_init__(self):
+  @property
+  def learners(self) -> list[str]:
+    """Names of the actor-learners."""
+    return [kinds.ACTOR_LEARNER.numbered(i) for i in range(self.num_learners)]
+
+  def transports(self, experiment):
+    return [components.transports.SHARES]
+
+  def check(self, experiment):
     for name in ('num_learners', 'mix_period'):
       if getattr(self, name) < 1:
         raise SettingError(
@@ -72,16 +71,6 @@ class Gossip(topology.Topology):
       raise SettingError(
         'mix_weight', f'must be above 0 and below 1, got {weight:g}.'
       )
-
-  @property
-  def learners(self) -> list[str]:
-    """Names of the actor-learners."""
-    return [kinds.ACTOR_LEARNER.numbered(i) for i in range(self.num_learners)]
-
-  def transports(self, experiment):
-    return [components.transports.SHARES]
-
-  def check(self, experiment):
     num_environments = experiment.num_environments
     if num_environments % self.num_learners:
       # The next number of actors whose environments divide evenly.
@@ -107,8 +96,8 @@ class Gossip(topology.Topology):
       )
       raise SettingError(error.setting, problem, **error.remedy) from error
 
-  def program(self, session, title):
-    planned = parts.make_program(session, title, has_server=False)
+  def program(self, session):
+    planned = parts.make_program(session, has_server=False)
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     planned.plan(
       learner,
@@ -217,7 +206,7 @@ def _make_actor_learner(context, session, gossip, index):
   gossip_node = context.peers[kinds.LEARNER.name]
   context.report_start(f'waiting for {kinds.LEARNER.name}')
   launchers.calls.wait_for_server(
-    gossip_node, session.experiment.timeout_seconds, context.stop.is_set
+    gossip_node, session.experiment.timeout_seconds, context.stop
   )
   return nodes.actor_learner.ActorLearnerNode(
     context, session, index, gossip, gossip_node

@@ -15,9 +15,6 @@ class Offline(topology.Topology):
   """Offline RL: learns from data sets, without acting except in evaluations.
 
   The steps of a run are learner steps here.
-
-  Attributes:
-    data: Folders of recordings or Minari data sets, combined into one.
   """
 
   name = 'offline'
@@ -28,18 +25,9 @@ class Offline(topology.Topology):
 
   data: tuple[str, ...] = settings.field(
     (),
-    'folders of data sets, of --record, repertory record or Minari; '
-    'default: none.',
+    'folders of data sets, of --record, repertory record or Minari, combined '
+    'into one; default: none.',
   )
-
-  def __post_init__(self):
-    is_list = isinstance(self.data, tuple)
-    if not is_list or not all(
-      isinstance(one, str) and one for one in self.data
-    ):
-      raise settings.SettingError(
-        'data', f'must be a tuple of folders, got {self.data!r}.'
-      )
 
   def sharding(self, experiment):
     return f'{self.name} on {", ".join(self.data)}'
@@ -48,6 +36,13 @@ class Offline(topology.Topology):
     return [components.transports.OFFLINE]
 
   def check(self, experiment):
+    is_list = isinstance(self.data, tuple)
+    if not is_list or not all(
+      isinstance(one, str) and one for one in self.data
+    ):
+      raise settings.SettingError(
+        'data', f'must be a tuple of folders, got {self.data!r}.'
+      )
     nodes.offline_checks.check_settings(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
@@ -74,7 +69,3 @@ class Offline(topology.Topology):
           thread.evaluate_if_due()
           thread.report_if_due()
     return thread.status
-
-  def call_graph(self, session):
-    del session
-    return topology.one_thread(topology.LEARNER_AND_EVALUATOR)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from repertory import components
 from repertory.launch import launchers, nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import node
 from repertory.launch.platform import watchdog
 
@@ -16,18 +16,17 @@ if TYPE_CHECKING:
 
 
 def make_program(
-  session: 'session_lib.Session', title: str, *, has_server: bool = True
-) -> node_graph_lib.NodeGraph:
+  session: 'session_lib.Session', *, has_server: bool = True
+) -> launcher_lib.NodeGraph:
   """Makes a node graph with a coordinator and, perhaps, a replay server."""
   # The first call may include the start of the callee.
-  planned = node_graph_lib.NodeGraph(
+  planned = launcher_lib.NodeGraph(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
   coordinator = planned.plan(
     kinds.COORDINATOR.name,
     nodes.coordinator.CoordinatorNode,
     session=session,
-    title=title,
   )
   if has_server:
     planned.plan(
@@ -52,9 +51,7 @@ def connect(
 ) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
   timeout_seconds = session.experiment.timeout_seconds
-  address = nodes.starts.find_address(
-    context, kinds.REPLAY.name, timeout_seconds
-  )
+  address = context.find_address(kinds.REPLAY.name, timeout_seconds)
   return session.make_transport(
     components.replay.Connection(address, timeout_seconds, context.stop)
   )

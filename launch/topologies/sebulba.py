@@ -15,7 +15,7 @@ from repertory.components.runtime import devices
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.topologies import learner_devices, parts, topology
+from repertory.launch.topologies import device_settings, parts, topology
 
 if TYPE_CHECKING:
   from repertory.components import transports, variables
@@ -25,18 +25,8 @@ if TYPE_CHECKING:
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Sebulba(topology.Topology):
-  """Podracer's Sebulba: https://arxiv.org/abs/2104.06272.
-
-  Attributes:
-    actor_threads: Actor threads, among which the environments of all actors are
-      divided; 0 for one per actor.
-    inference_devices: Devices of the actor threads, assigned round-robin; the
-      evaluator uses the first. Empty for TensorFlow's choice.
-    learner_devices: Devices of the learner; with several, batch rows are
-      sharded for its networks, and the rest is on the first. Empty for
-      TensorFlow's choice.
-  """
+class Sebulba(device_settings.InferenceDevicesTopology):
+  """Podracer's Sebulba: https://arxiv.org/abs/2104.06272."""
 
   name = 'sebulba'
   help = (
@@ -52,24 +42,6 @@ class Sebulba(topology.Topology):
     'actor threads, among which the environments of all actors are divided; '
     '0 for one per actor.',
   )
-  inference_devices: tuple[str, ...] = settings.field(
-    (),
-    'devices of the actor threads, round-robin, like GPU:1; default: '
-    "TensorFlow's choice.",
-  )
-  learner_devices: tuple[str, ...] = settings.field(
-    (),
-    'devices of the learner; several shard the batch rows of its networks; '
-    "default: TensorFlow's choice.",
-  )
-
-  def __post_init__(self):
-    if self.actor_threads < 0:
-      raise SettingError(
-        'actor_threads', f'must be at least 0, got {self.actor_threads}.'
-      )
-    devices.check('inference_devices', self.inference_devices)
-    learner_devices.check(self.learner_devices)
 
   def num_threads(self, experiment: experiment_lib.Experiment) -> int:
     """Returns the number of actor threads."""
@@ -84,6 +56,11 @@ class Sebulba(topology.Topology):
     return f'{self.name} with {num_threads} {threads}'
 
   def check(self, experiment):
+    super().check(experiment)
+    if self.actor_threads < 0:
+      raise SettingError(
+        'actor_threads', f'must be at least 0, got {self.actor_threads}.'
+      )
     num_threads = self.num_threads(experiment)
     num_environments = experiment.num_environments
     if num_environments % num_threads:
@@ -98,7 +75,6 @@ class Sebulba(topology.Topology):
         f'must be at most {num_threads}, one per actor thread; got '
         f'{list(self.inference_devices)}.',
       )
-    learner_devices.check_dividing(self.learner_devices, experiment)
     # Here, since virtual CPU devices must be set up before TensorFlow is used.
     names = (*self.learner_devices, *self.inference_devices)
     devices.prepare('learner_devices and inference_devices', names)
@@ -117,8 +93,8 @@ class Sebulba(topology.Topology):
         'It can be true in single, anakin and offline.',
       )
 
-  def program(self, session, title):
-    planned = parts.make_program(session, title, has_server=False)
+  def program(self, session):
+    planned = parts.make_program(session, has_server=False)
     num_threads = self.num_threads(session.experiment)
     calls = [kinds.COORDINATOR.name]
     # Made in the learner's thread; the other ones wait for it.
@@ -129,7 +105,7 @@ class Sebulba(topology.Topology):
       calls,
       session=session,
       num_actors=num_threads,
-      names=self.learner_devices,
+      topology=self,
       made=made,
     )
     planned.plan(
@@ -137,7 +113,7 @@ class Sebulba(topology.Topology):
       _make_evaluator,
       calls,
       session=session,
-      device=self._device_of(0),
+      device=self.inference_device(0),
       made=made,
     )
     size = session.experiment.num_environments // num_threads
@@ -149,7 +125,7 @@ class Sebulba(topology.Topology):
         session=session,
         index=index,
         ids=range(index * size, (index + 1) * size),
-        device=self._device_of(index),
+        device=self.inference_device(index),
         made=made,
       )
     return planned
@@ -164,31 +140,21 @@ class Sebulba(topology.Topology):
     ]
     return graph._replace(calls=[*graph.calls, *pairs])
 
-  def _device_of(self, index: int) -> str | None:
-    names = self.inference_devices
-    return names[index % len(names)] if names else None
-
 
 class _Learner(NamedTuple):
-  """Parts of the learner that evaluator and actors use.
-
-  Attributes:
-    publisher: Publisher of the learner's variables.
-    transport: Transport of experience, in memory.
-    rounds: Schedule of a deterministic run; None for others.
-  """
+  """Parts of the learner that evaluator and actors use."""
 
   publisher: 'variables.Publisher'
   transport: 'transports.InProcessTransport'
-  rounds: 'rounds.Rounds | None'
+  rounds: 'rounds.Rounds | None'  # Schedule of a deterministic run.
 
 
-def _make_learner(context, session, num_actors, names, made):
+def _make_learner(context, session, num_actors, topology, made):
   """Makes transport, learner, publisher and rounds, in this order."""
   is_deterministic = session.experiment.deterministic
   if is_deterministic:
     context = nodes.rounds.finishing_rounds(context)
-  with learner_devices.on_devices(names):
+  with topology.on_learner_devices():
     transport = session.make_in_process_transport(
       context.stop,
       num_actors if _inserts_round_robin(session.experience) else None,
@@ -259,8 +225,7 @@ def _wait_for(made, context, session) -> _Learner:
 
   Networks are made after it: they draw from the same random seed.
   """
-  return nodes.starts.wait_for(
-    context,
+  return context.wait_for(
     kinds.LEARNER.name,
     lambda: made.result() if made.done() else None,
     session.experiment.timeout_seconds,

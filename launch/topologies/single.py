@@ -13,14 +13,7 @@ from repertory.launch.topologies import topology
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Single(topology.Topology):
-  """One actor steps all environments, alternating with the learner.
-
-  Attributes:
-    replay_server: Whether replay is in a Reverb server, as in topologies with
-      several nodes. Otherwise it is a table in this process, several times as
-      fast; except if that lacks a feature the agent needs, or may take more
-      than half of the memory and a server would take less.
-  """
+  """One actor steps all environments, alternating with the learner."""
 
   name = 'single'
   help = 'replay, learner, evaluator and one actor in one thread'
@@ -33,7 +26,9 @@ class Single(topology.Topology):
   replay_server: bool = settings.field(
     False,
     'keep replay in a Reverb server, as in other topologies, instead of '
-    "the process's memory, which is faster.",
+    "the process's memory, which is several times as fast; a server is also "
+    'used for agents that need one, and for tables of more than half of the '
+    'memory that take less there.',
   )
 
   def check(self, experiment):

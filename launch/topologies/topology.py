@@ -20,7 +20,6 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import registries
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import interrupts
 
 if TYPE_CHECKING:
@@ -51,20 +50,14 @@ def one_thread(calls: Sequence[tuple[str, str]]) -> Graph:
   return Graph(list(names), calls, frame='one thread')
 
 
-# Pairs (caller, callee) of a run with learner and evaluator alone.
-LEARNER_AND_EVALUATOR = (
-  (kinds.LEARNER.name, kinds.COORDINATOR.name),
-  (kinds.EVALUATOR.name, kinds.COORDINATOR.name),
-)
-
-
 @dataclasses.dataclass(frozen=True)
 class Topology(abc.ABC):
   """Division of an agent's run into nodes.
 
   A subclass is a frozen dataclass of settings, each a `settings.field`, which
   become flags. It overrides `program` to run its nodes with any launcher; or,
-  if all runs in one thread, `run` and `call_graph`.
+  if all runs in one thread, `run`, and `call_graph` for others than learner and
+  evaluator.
 
   Attributes:
     name: Value of `--topology`.
@@ -147,10 +140,8 @@ class Topology(abc.ABC):
     """
     return None
 
-  def program(
-    self, session: 'session_lib.Session', title: str
-  ) -> node_graph_lib.NodeGraph:
-    """Makes the node graph of a run, which is displayed under a title."""
+  def program(self, session: 'session_lib.Session') -> launcher_lib.NodeGraph:
+    """Makes the node graph of a run."""
     raise NotImplementedError(f'{type(self).__name__} has no node graph.')
 
   def run(
@@ -175,17 +166,15 @@ class Topology(abc.ABC):
       failures.NodeError: If a node failed; all others have been ended.
     """
     return launchers.supervision.run(
-      lambda session: self.program(session, session.title),
-      session,
-      session.title,
-      interruption,
-      show,
-      launcher,
+      self.program, session, interruption, show, launcher
     )
 
   def call_graph(self, session: 'session_lib.Session') -> Graph:
     """Returns the call graph of a run."""
-    program = self.program(session, '')
+    if not self.has_program:
+      users = kinds.LEARNER.name, kinds.EVALUATOR.name
+      return one_thread([(name, kinds.COORDINATOR.name) for name in users])
+    program = self.program(session)
     plans = [one for plan in program for one in (plan, *plan.beside)]
     calls = [(plan.name, called) for plan in plans for called in plan.calls]
     # The launcher draws the display and shuts the nodes down.

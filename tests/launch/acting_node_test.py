@@ -40,7 +40,7 @@ def _session(tmp_path):
 
 
 def test_steps_before_a_loop_raised_are_counted_once(session):
-  counts = coordinator.Coordinator(session, 'dqn on catch')
+  counts = coordinator.Coordinator(session)
   node = _Node(
     lone_nodes.make_context('actor/0', counts),
     [_Loop(), _Loop(raises_at=3)],
@@ -61,7 +61,7 @@ def test_steps_before_a_loop_raised_are_counted_once(session):
 def test_policy_of_a_restarted_node_gets_the_step_count(
   session,
 ):
-  counts = coordinator.Coordinator(session, 'dqn on catch')
+  counts = coordinator.Coordinator(session)
   network = session.experiment.builder.make_network(session.spec)
 
   def states(generation):

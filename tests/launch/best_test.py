@@ -118,7 +118,7 @@ def _make_coordinator(tmp_path):
     experiment = _make_experiment(tmp_path, **settings)
     with sessions.open_session(experiment) as session:
       session = dataclasses.replace(session, is_resumed=is_resumed)
-      made.append(coordinator.Coordinator(session, 'title'))
+      made.append(coordinator.Coordinator(session))
     return made[-1]
 
   yield make
@@ -186,7 +186,7 @@ def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
 
 def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):
   with sessions.open_session(_make_experiment(tmp_path)) as session:
-    counts = coordinator.Coordinator(session, 'title')
+    counts = coordinator.Coordinator(session)
     publishers = []
 
     def follow():

@@ -95,7 +95,7 @@ def _open(tmp_path, name, environment_factory, builder, num_connections=1):
   )
   topology = central.Central(double_buffering=num_connections == 2)
   with sessions.open_session(experiment, topology) as session:
-    coordinator = coordinator_lib.Coordinator(session, '')
+    coordinator = coordinator_lib.Coordinator(session)
     stop = signals.StopSignal()
     with (
       contextlib.closing(coordinator),

@@ -37,7 +37,7 @@ class Run:
     self.session = stack.enter_context(
       sessions.open_session(make_experiment(directory, **settings))
     )
-    self.coordinator = coordinator_lib.Coordinator(self.session, 'test')
+    self.coordinator = coordinator_lib.Coordinator(self.session)
     stack.callback(self.coordinator.close)
     server = replay_lib.ReplayNode(
       lone_nodes.make_context('replay', self.coordinator), self.session

@@ -29,7 +29,7 @@ def _sign(tmp_path, each_carrier):
       'coordinator', None, {}, signals.StopSignal(), token=_TOKEN,
       can_restart=True,
     )  # fmt: skip
-    made = coordinator.CoordinatorNode(context, session, 'a title')
+    made = coordinator.CoordinatorNode(context, session)
     stack.callback(made.close)
     port = stack.enter_context(ports.held())
     library = rpc.get(each_carrier)

@@ -29,7 +29,7 @@ def _session(tmp_path):
 
 @pytest.fixture(name='coordinator')
 def _coordinator(session, clock):
-  made = coordinator_lib.Coordinator(session, 'a title', 1, clock)
+  made = coordinator_lib.Coordinator(session, 1, clock)
   yield made
   made.close()
 
@@ -192,7 +192,7 @@ def test_resumes_the_counts_of_the_checkpoint(coordinator, session, clock):
   checkpointer.save({}, saved)
   failure = failures.Failure('learner', 'killed', is_lost=True)
   resumed = session.restarted(1, failure)
-  again = coordinator_lib.Coordinator(resumed, '', 1, clock)
+  again = coordinator_lib.Coordinator(resumed, 1, clock)
   clock.sleep(2)
   assert again.save()['counts']['runs'] == 2
   assert again.status().steps == 30

@@ -29,7 +29,7 @@ def _run(tmp_path):
     config={'hidden_sizes': (8,), 'noisy': True, 'jit_compile': False},
   )
   with sessions.open_session(experiment) as session:
-    coordinator = coordinator_lib.Coordinator(session, '')
+    coordinator = coordinator_lib.Coordinator(session)
     with contextlib.closing(coordinator):
       yield session, coordinator
 

@@ -10,16 +10,16 @@ import pytest
 from repertory import launch
 from repertory.components.runtime import network_interfaces
 from repertory.launch.launchers import conformance, local_nodes, rpc
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 
 _SECONDS = 60
 
 
 def _plan(count):
   """Returns a graph of a number of service nodes, 'replay/0' and so on."""
-  planned = node_graph_lib.NodeGraph(60.0)
+  planned = launcher_lib.NodeGraph(60.0)
   for index in range(count):
-    node = node_graph_lib.PlannedNode(f'replay/{index}', conformance._Service)
+    node = launcher_lib.PlannedNode(f'replay/{index}', conformance._Service)
     planned.add(node)
   return planned
 
@@ -32,9 +32,9 @@ def _without_launchpad(monkeypatch):
 def test_nothing_of_launchpad_is_used(tmp_path):
   code = """
 import sys
-from repertory.launch.launchers import conformance, launcher, node_graph
-planned = node_graph.NodeGraph(60.0)
-planned.add(node_graph.PlannedNode('replay', conformance._Service))
+from repertory.launch.launchers import conformance, launcher
+planned = launcher.NodeGraph(60.0)
+planned.add(launcher.PlannedNode('replay', conformance._Service))
 for name in ('local_mt', 'local_mp'):
   with launcher.get(name)().launch(planned, sys.argv[1]) as workers:
     client = workers.client('replay')

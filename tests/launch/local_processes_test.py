@@ -9,8 +9,8 @@ import uuid
 import psutil
 import pytest
 
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import local_nodes
-from repertory.launch.launchers import node_graph as node_graph_lib
 from repertory.launch.platform import child_processes
 from support.system import program
 
@@ -44,10 +44,10 @@ class _Run:
 
   def workers(self, **nodes: subprocess.Popen) -> local_nodes.LocalProcesses:
     """Takes nodes by their name, with '_' for '/'."""
-    planned = node_graph_lib.NodeGraph(60.0)
+    planned = launcher_lib.NodeGraph(60.0)
     for key in nodes:
       name = key.replace('_', '/')
-      planned.add(node_graph_lib.PlannedNode(name, lambda context: None))
+      planned.add(launcher_lib.PlannedNode(name, lambda context: None))
     workers = local_nodes.LocalProcesses(planned, {}, str(self._directory))
     workers.environment[child_processes.RUN_VARIABLE] = self._mark
     workers.processes.update(zip(planned.names, nodes.values()))

@@ -3,16 +3,16 @@
 import pytest
 
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 
 
 def _plan(name, calls=(), beside=()):
-  return node_graph_lib.PlannedNode(name, lambda context: None, calls, beside)
+  return launcher_lib.PlannedNode(name, lambda context: None, calls, beside)
 
 
 @pytest.fixture(name='program')
 def _program():
-  program = node_graph_lib.NodeGraph(60.0)
+  program = launcher_lib.NodeGraph(60.0)
   program.add(_plan('coordinator'))
   program.add(_plan('replay', ['coordinator']))
   program.add(
@@ -29,7 +29,6 @@ def _program():
 def test_order_and_parts(program):
   assert program.names == ['coordinator', 'replay', 'learner', 'actor/0']
   assert program.served == ['coordinator', 'replay', 'learner']
-  assert [plan.name for plan in program.savers] == ['learner']
   assert program['actor/0'].kind is kinds.ACTOR
   # Two of each of the four, and 16.
   assert program.max_waiting_calls == 24

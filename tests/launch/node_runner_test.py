@@ -10,7 +10,7 @@ from repertory.components.runtime import signals
 from repertory.launch import failures
 from repertory.launch.coordination import reports
 from repertory.launch.launchers import calls, node_runner
-from repertory.launch.launchers import node_graph as node_graph_lib
+from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import node
 
 _SECONDS = 30
@@ -91,9 +91,7 @@ class _Node(node.Node):
 
 @pytest.fixture(name='coordinator')
 def _coordinator(monkeypatch):
-  monkeypatch.setattr(
-    calls, 'wait_for_server', lambda client, should_stop: None
-  )
+  monkeypatch.setattr(calls, 'wait_for_server', lambda client, stop: None)
   coordinator = _Coordinator()
   yield coordinator
   coordinator.released.set()
@@ -112,7 +110,7 @@ class _Hosted:
       self.nodes.append(made)
       return made
 
-    plan = node_graph_lib.PlannedNode(name, make, ['coordinator'], beside)
+    plan = launcher_lib.PlannedNode(name, make, ['coordinator'], beside)
     self.host = node_runner.NodeRunner(
       plan, {'coordinator': coordinator}, generation=2, call_timeout_seconds=0.2
     )
@@ -223,7 +221,7 @@ def test_colocated_node_lives_as_long_and_ends_the_run(coordinator):
     made.append(_Node(context))
     return made[0]
 
-  beside = [node_graph_lib.PlannedNode('inference/0', make, ['coordinator'])]
+  beside = [launcher_lib.PlannedNode('inference/0', make, ['coordinator'])]
   hosted = _Hosted('learner', coordinator, beside, ends=True)
   while not made or not made[0].running.wait(0.1):
     assert hosted.error is None
@@ -243,7 +241,7 @@ def test_what_was_made_of_a_node_that_fails_in_it_is_ended(coordinator):
     contexts.append(context)
     raise OSError('no screen')
 
-  plan = node_graph_lib.PlannedNode('actor/0', make, ['coordinator'])
+  plan = launcher_lib.PlannedNode('actor/0', make, ['coordinator'])
   with pytest.raises(OSError, match='no screen'):
     node_runner.NodeRunner(plan, {'coordinator': coordinator}).run(None)
   assert contexts[0].stop.is_set()
@@ -254,7 +252,7 @@ def test_colocated_node_that_fails_is_reported_once_by_its_name(coordinator):
   def make(context):
     raise OSError('no device')
 
-  beside = [node_graph_lib.PlannedNode('inference/0', make, ['coordinator'])]
+  beside = [launcher_lib.PlannedNode('inference/0', make, ['coordinator'])]
   hosted = _Hosted('learner', coordinator, beside).join()
   assert isinstance(hosted.error, failures.NodeError)
   assert hosted.nodes[0].is_closed

@@ -9,7 +9,8 @@ import pytest
 from repertory.components.config import settings
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import conformance, node_graph, ray_launcher
+from repertory.launch.launchers import conformance, ray_launcher
+from repertory.launch.launchers import launcher as launcher_lib
 
 _SECONDS = 120.0
 _SERVICE = kinds.INFERENCE.numbered(0)
@@ -40,8 +41,8 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
   home = tmp_path / 'home'
   home.mkdir()
   monkeypatch.setenv('HOME', str(home))
-  planned = node_graph.NodeGraph(_SECONDS)
-  planned.add(node_graph.PlannedNode(_SERVICE, conformance._Service))
+  planned = launcher_lib.NodeGraph(_SECONDS)
+  planned.add(launcher_lib.PlannedNode(_SERVICE, conformance._Service))
   launcher = ray_launcher.RayLauncher()
   with launcher.launch(planned, str(tmp_path)) as workers:
     _wait(lambda: workers.is_alive(_SERVICE) and workers.address_of(_SERVICE))
@@ -126,8 +127,8 @@ def test_wrong_settings_are_reported(wrong, what):
 @pytest.mark.chaos
 def test_resources_of_missing_nodes_are_reported(tmp_path):
   pytest.importorskip('ray')
-  planned = node_graph.NodeGraph(_SECONDS)
-  planned.add(node_graph.PlannedNode(_SERVICE, conformance._Service))
+  planned = launcher_lib.NodeGraph(_SECONDS)
+  planned.add(launcher_lib.PlannedNode(_SERVICE, conformance._Service))
   launcher = ray_launcher.RayLauncher(node_resources=('actor:CPU=1',))
   with (
     pytest.raises(

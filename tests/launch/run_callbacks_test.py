@@ -43,9 +43,12 @@ def _make(tmp_path):
       made.append(
         coordinator_lib.Coordinator(
           dataclasses.replace(
-            session, experiment=limited, callback_list=carried, **changes
-          ),
-          'a title',
+            session,
+            experiment=limited,
+            callback_list=carried,
+            title='a title',
+            **changes,
+          )
         )
       )
       return made[-1]

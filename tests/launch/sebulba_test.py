@@ -135,7 +135,7 @@ class TestWaitForTheLearner:
     experiment = _experiment(tmp_path, timeout_seconds=0.1)
     with sessions.open_session(experiment, topology='single') as session:
       coordinator = coordinator_lib.Coordinator(
-        session, 'a title', 0, pretended_nodes.Clock()
+        session, 0, pretended_nodes.Clock()
       )
       context = node.Context('actor/0', coordinator, {}, signals.StopSignal())
       yield (

@@ -72,11 +72,11 @@ class _Run:
 
     def make_program(session):
       self.launcher.session = session
-      return topology.program(session, '')
+      return topology.program(session)
 
     with sessions.open_session(experiment) as session:
       status = supervision.run(
-        make_program, session, 'title', self.interruption, self.shown.append,
+        make_program, session, self.interruption, self.shown.append,
         self.launcher, self.clock,
       )  # fmt: skip
     self.check_nothing_is_left()

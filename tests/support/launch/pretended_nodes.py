@@ -220,7 +220,7 @@ class Workers(launcher.Workers):
   """The fake nodes of one launch."""
 
   def __init__(self, program, session, host):
-    super().__init__(program, {})
+    super().__init__(program, {}, '')
     self.clock = host.clock
     self.start_seconds = host.start_seconds
     self.save_seconds = host.save_seconds
@@ -232,7 +232,7 @@ class Workers(launcher.Workers):
     self._listening = socket.create_server(('localhost', 0))
     max_restarts = session.experiment.max_restarts if self._can_restart else 0
     self.coordinator = coordinator_lib.Coordinator(
-      session, 'pretended', max_restarts, self.clock
+      session, max_restarts, self.clock
     )
     self.nodes = {plan.name: Node(self, plan) for plan in program}
 
