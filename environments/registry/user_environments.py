@@ -58,7 +58,7 @@ def find_makers(name: str, renders: bool) -> families.Makers:
     and issubclass(found, module.TensorEnvironment)
   )
   if not is_factory and not is_tensor:
-    return families.Makers(_maker_of_function(name, found, renders), None, None)
+    return families.Makers(_maker_of_function(name, found, renders))
   parameters = _parameters_of(found) if is_class else {}
   factory: Any = functools.partial(found, **_read_options(name, parameters))
   if is_tensor:
@@ -68,7 +68,7 @@ def find_makers(name: str, renders: bool) -> families.Makers:
     factory = rendering.enable(factory) if renders else factory
   methods = (getattr(factory, method, None) for method in (_BATCH, _TENSOR))
   return families.Makers(
-    lambda seed: wrappers.SinglePrecision(_make(name, factory, seed)),
+    functools.partial(_make, name, factory),
     *(method and functools.partial(_run, name, method) for method in methods),
   )
 
@@ -103,9 +103,7 @@ def _maker_of_function(
         'a function that makes a dm_env.Environment of a seed',
         f'it has no argument `{_SEED}`.',
       )
-    if is_first:
-      made = wrappers.ChannelsLast(made)
-    return wrappers.SinglePrecision(made)
+    return wrappers.ChannelsLast(made) if is_first else made
 
   return make
 
