@@ -96,7 +96,7 @@ def _read(match: Match) -> dict[str, Any]:
 # and returns a function or class of it.
 
 
-def _game(find: Callable[[], Callable[..., dm_env.Environment]]):
+def _game(find: Callable[[], Any]):
   def makers(match: Match, settings: Settings) -> Makers:
     make = functools.partial(find(), **_read(match), **settings)
     make(seed=0)  # Checks the numbers in the name.
@@ -105,17 +105,13 @@ def _game(find: Callable[[], Callable[..., dm_env.Environment]]):
   return makers
 
 
-def _single(find: Callable[[], Callable[[str, Settings, int], Any]]):
+def _single(find: Callable[[], Any]):
   return lambda match, settings: Makers(
     functools.partial(find(), match['id'], settings)
   )
 
 
-def _source(
-  find: Callable[
-    [], Callable[[str, Settings, Sequence[int]], vector_batch.VectorSource]
-  ],
-):
+def _source(find: Callable[[], Any]):
   def makers(match: Match, settings: Settings) -> Makers:
     source = functools.partial(find(), match['id'], settings)
     return Makers(
