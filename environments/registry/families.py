@@ -27,7 +27,7 @@ class Makers(NamedTuple):
   """Functions that make the environments of one name.
 
   Attributes:
-    make: Makes one environment of a seed, possibly of double precision.
+    make: Makes one environment of a seed, of single precision.
     make_batch: Makes a batch of seeds. Without it, or if it returns None, a
       batch is a loop over environments.
     make_tensor: Makes a tensor environment; None if the name has none.
@@ -106,9 +106,11 @@ def _game(find: Callable[[], Any]):
 
 
 def _single(find: Callable[[], Any]):
-  return lambda match, settings: Makers(
-    functools.partial(find(), match['id'], settings)
-  )
+  def makers(match: Match, settings: Settings) -> Makers:
+    make = functools.partial(find(), match['id'], settings)
+    return Makers(lambda seed: wrappers.SinglePrecision(make(seed)))
+
+  return makers
 
 
 def _source(find: Callable[[], Any]):
@@ -128,7 +130,9 @@ def _gymnasium(match: Match, settings: Settings) -> Makers:
 
   def make(seed: int) -> dm_env.Environment:
     environment = adapters.gymnasium_adapter.make(match['id'], seed, **own)
-    return wrappers.ChannelsLast(environment) if is_first else environment
+    if is_first:
+      environment = wrappers.ChannelsLast(environment)
+    return wrappers.SinglePrecision(environment)
 
   def make_batch(seeds: Sequence[int]) -> vector_batch.VectorBatch | None:
     make_source = adapters.gymnasium_sources.make_source
@@ -213,7 +217,9 @@ FAMILIES = (
     'bsuite:<experiment>/<number>',
     'A Behaviour Suite environment, for example bsuite:catch/0',
     lambda match, settings: Makers(
-      lambda seed: adapters.bsuite_adapter.make(match['id'], seed, **settings)
+      lambda seed: wrappers.SinglePrecision(
+        adapters.bsuite_adapter.make(match['id'], seed, **settings)
+      )
     ),
     'bsuite',
     has_render_mode=True,

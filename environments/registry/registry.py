@@ -11,7 +11,6 @@ import dm_env
 
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
-from repertory.environments import wrappers
 from repertory.environments.batches import batch, vector_batch
 from repertory.environments.registry import families, name_options
 from repertory.environments.values.argument_checks import ArgumentError
@@ -72,7 +71,7 @@ class EnvironmentFactory:
       ArgumentError: If the name's parts or the seed are not valid.
     """
     with _naming(self.name):
-      return wrappers.SinglePrecision(self._find().make(seed))
+      return self._find().make(seed)
 
   def make_batch(self, seeds: Sequence[int]) -> vector_batch.VectorBatch:
     """Makes a batch, by the fastest implementation of the name.

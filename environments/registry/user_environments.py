@@ -68,7 +68,7 @@ def find_makers(name: str, renders: bool) -> families.Makers:
     factory = rendering.enable(factory) if renders else factory
   methods = (getattr(factory, method, None) for method in (_BATCH, _TENSOR))
   return families.Makers(
-    functools.partial(_make, name, factory),
+    lambda seed: wrappers.SinglePrecision(_make(name, factory, seed)),
     *(method and functools.partial(_run, name, method) for method in methods),
   )
 
@@ -103,7 +103,9 @@ def _maker_of_function(
         'a function that makes a dm_env.Environment of a seed',
         f'it has no argument `{_SEED}`.',
       )
-    return wrappers.ChannelsLast(made) if is_first else made
+    if is_first:
+      made = wrappers.ChannelsLast(made)
+    return wrappers.SinglePrecision(made)
 
   return make
 
