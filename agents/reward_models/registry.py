@@ -21,29 +21,22 @@ class RewardModel:
   Attributes:
     name: Value of `--reward_model`.
     description: One-line summary.
-    config: Import path of the config's class, below `reward_models`: a subclass
-      of `RewardModelConfig`, with a default for each setting.
-    builder: Import path of the builder's class, likewise.
+    config_class: Subclass of `RewardModelConfig`, with a default for each
+      setting.
+    builder: Import path of the builder's class, below `reward_models`.
   """
 
   name: str
   description: str
-  config: str
+  config_class: type[config_lib.RewardModelConfig]
   builder: str
-
-  @property
-  def config_class(self) -> type[config_lib.RewardModelConfig]:
-    """The class of settings."""
-    return _resolve(self.config)
 
   @property
   def builder_class(self) -> 'type[reward_model_builder.RewardModelBuilder]':
     """The class, called with a builder and a config; imports TensorFlow."""
-    return _resolve(self.builder)
-
-
-def _resolve(path: str) -> Any:
-  return pkgutil.resolve_name(f'repertory.agents.reward_models.{path}')
+    return pkgutil.resolve_name(
+      f'repertory.agents.reward_models.{self.builder}'
+    )
 
 
 _REWARD_MODELS = (
@@ -51,20 +44,20 @@ _REWARD_MODELS = (
     'gail',
     'Imitation learning by a discriminator: GAIL and DAC; for agents with '
     'replay.',
-    'gail:GAILConfig',
-    'gail.learning:GAILBuilder',
+    config_lib.GAILConfig,
+    'gail:GAILBuilder',
   ),
   RewardModel(
     'rnd',
     'Exploration by random network distillation.',
-    'rnd:RNDConfig',
-    'rnd.learning:RNDBuilder',
+    config_lib.RNDConfig,
+    'rnd:RNDBuilder',
   ),
   RewardModel(
     'sqil',
     'Imitation learning by constant rewards: SQIL; for agents with replay.',
-    'sqil:SQILConfig',
-    'sqil.learning:SQILBuilder',
+    config_lib.SQILConfig,
+    'sqil:SQILBuilder',
   ),
 )
 

@@ -10,16 +10,13 @@ import numpy as np
 from repertory.environments.adapters import extras
 from repertory.environments.rendering import drawing, rendering
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import (
-  environment_wrapper,
-  single_precision,
-)
+from repertory.environments.wrappers import environment_wrapper
 
 
 def make(
   bsuite_id: str, seed: int, render_mode: str | None = None
 ) -> dm_env.Environment:
-  """Makes an environment of single precision, without bsuite's logging.
+  """Makes an environment without bsuite's logging.
 
   All episodes end with discount 0, also those that a time limit ends: bsuite
   does not distinguish the two.
@@ -56,9 +53,7 @@ def make(
       'expected an id whose images can be downloaded, got'
       f' {bsuite_id!r}: {error}. Connect to the network, or use another id.',
     ) from error
-  if render_mode is not None:
-    environment = _Board(environment)
-  return single_precision.SinglePrecision(environment)
+  return environment if render_mode is None else _Board(environment)
 
 
 class _Board(environment_wrapper.EnvironmentWrapper):

@@ -12,10 +12,7 @@ from repertory.environments.adapters import extras
 from repertory.environments.registry import name_options
 from repertory.environments.rendering import headless
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import (
-  environment_wrapper,
-  single_precision,
-)
+from repertory.environments.wrappers import environment_wrapper
 
 OPTIONS = (
   name_options.Option(
@@ -33,7 +30,7 @@ _HEIGHT, _WIDTH = 480, 640
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes a task of single precision, with state observations, not pixels.
+  """Makes a task with state observations, not pixels.
 
   The suite's episodes end after a fixed time only, with discount 1; a few tasks
   terminate as well, with discount 0.
@@ -64,8 +61,7 @@ def make(
     task_kwargs={'random': argument_checks.fold_seed(seed)},
     environment_kwargs={'flat_observation': flat},
   )
-  wrapper = _Vector if flat else _Task
-  return single_precision.SinglePrecision(wrapper(environment))
+  return (_Vector if flat else _Task)(environment)
 
 
 class _Task(environment_wrapper.EnvironmentWrapper):

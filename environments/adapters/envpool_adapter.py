@@ -38,7 +38,8 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     A pool has a single seed, made of those of all slots, so the episodes of a
     slot depend on the whole batch.
     """
-    envpool = _import_envpool()
+    with extras.discarded_stderr():  # The deprecation notice of gym.
+      envpool = extras.import_extra('envpool', 'envpool')
     argument_checks.check_known('id', environment_id, envpool.list_all_envs())
     # EnvPool casts float64 bounds to float32, and warns.
     with extras.ignored_warnings('.*precision lowered by casting.*'):
@@ -68,9 +69,3 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     shape = (height, width, channel)
     spec = specs.BoundedArray(shape, np.uint8, 0, 255, leaf.name)
     return spec, gymnasium_sources.move_channels_last
-
-
-def _import_envpool() -> Any:
-  """Imports envpool without the deprecation notice of gym."""
-  with extras.discarded_stderr():
-    return extras.import_extra('envpool', 'envpool')

@@ -10,7 +10,6 @@ import numpy as np
 from repertory.environments.adapters import extras, gymnasium_adapter
 from repertory.environments.registry import name_options
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import single_precision
 
 OPTIONS = (
   name_options.Option(
@@ -68,9 +67,7 @@ def make(
     return {'direction': observation['direction'], 'image': image}
 
   env = gymnasium.wrappers.TransformObservation(env, transform, space)
-  return single_precision.SinglePrecision(
-    gymnasium_adapter.GymnasiumAdapter(env, seed)
-  )
+  return gymnasium_adapter.GymnasiumAdapter(env, seed)
 
 
 _ONE_HOT = [np.eye(n, dtype=np.float32) for n in _NUM_CODES]

@@ -1,14 +1,15 @@
 """Environment families: name patterns of the registry and their factories."""
 
-import importlib
+import functools
+import pkgutil
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import dm_env
 
-from repertory.environments import adapters, games, wrappers
-from repertory.environments.batches import batch, vector_batch
+from repertory.environments import adapters, games, tensor, wrappers
+from repertory.environments.batches import vector_batch
 from repertory.environments.registry import name_options
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 # option. With rendering, `render_mode` is among the latter.
 Match = Mapping[str, Any]
 Settings = Mapping[str, Any]
-Options = Callable[[], tuple[name_options.Option, ...]]
 # Parts of patterns that are integers.
 _SIZES = frozenset({'rows', 'columns', 'length'})
 
@@ -27,14 +27,19 @@ class Makers(NamedTuple):
   """Functions that make the environments of one name.
 
   Attributes:
-    make: Makes one environment of a seed.
-    make_batch: Makes a batch of seeds; None for a loop over environments.
+    make: Makes one environment of a seed, of single precision.
+    make_batch: Makes a batch of seeds. Without it, or if it returns None, a
+      batch is a loop over environments.
     make_tensor: Makes a tensor environment; None if the name has none.
   """
 
   make: Callable[[int], dm_env.Environment]
-  make_batch: Callable[[Sequence[int]], vector_batch.VectorBatch] | None
-  make_tensor: Callable[[], 'tensor_environment.TensorEnvironment'] | None
+  make_batch: (
+    Callable[[Sequence[int]], vector_batch.VectorBatch | None] | None
+  ) = None
+  make_tensor: Callable[[], 'tensor_environment.TensorEnvironment'] | None = (
+    None
+  )
 
 
 class Family(NamedTuple):
@@ -43,19 +48,11 @@ class Family(NamedTuple):
   # The name, with free parts in angle and optional ones in square brackets.
   pattern: str
   description: str
-  # Makes one environment of match, settings and seed; None for those of users.
-  make: Any = None
+  # Returns the `Makers` of match and settings; None for those of users.
+  makers: Any = None
   extra: str = ''  # The extra to install, if any.
   # Returns the options that may follow a question mark; imports the adapter.
-  options: Options = tuple
-  # Makes a vectorized batch; None for a loop over environments.
-  make_batch: (
-    Callable[[Match, Settings, Sequence[int]], vector_batch.VectorBatch] | None
-  ) = None
-  # Makes a tensor environment; None if the family has none.
-  make_tensor: (
-    Callable[[Match, Settings], 'tensor_environment.TensorEnvironment'] | None
-  ) = None
+  options: Callable[[], tuple[name_options.Option, ...]] = tuple
   # Whether rendering is enabled by a setting, `render_mode`.
   has_render_mode: bool = False
 
@@ -87,10 +84,6 @@ _CHANNELS_FIRST = name_options.Option(
 )
 
 
-def _game(find: Callable[[], Callable[..., dm_env.Environment]]):
-  return lambda match, settings, seed: find()(**_read(match), seed=seed)
-
-
 def _read(match: Match) -> dict[str, Any]:
   return {
     name: int(part) if name in _SIZES else part
@@ -99,88 +92,76 @@ def _read(match: Match) -> dict[str, Any]:
   }
 
 
-def _make_gymnasium(match: Match, settings: Settings, seed: int):
+# The functions below return the `makers` of a family. `find` imports a module
+# and returns a function or class of it.
+
+
+def _game(find: Callable[[], Any]):
+  def makers(match: Match, settings: Settings) -> Makers:
+    make = functools.partial(find(), **_read(match), **settings)
+    make(seed=0)  # Checks the numbers in the name.
+    return Makers(lambda seed: make(seed=seed))
+
+  return makers
+
+
+def _single(find: Callable[[], Any]):
+  def makers(match: Match, settings: Settings) -> Makers:
+    make = functools.partial(find(), match['id'], settings)
+    return Makers(lambda seed: wrappers.SinglePrecision(make(seed)))
+
+  return makers
+
+
+def _source(find: Callable[[], Any]):
+  def makers(match: Match, settings: Settings) -> Makers:
+    source = functools.partial(find(), match['id'], settings)
+    return Makers(
+      lambda seed: vector_batch.SingleSlot(source([seed])),
+      lambda seeds: vector_batch.VectorBatch(source(seeds)),
+    )
+
+  return makers
+
+
+def _gymnasium(match: Match, settings: Settings) -> Makers:
   own = dict(settings)
   is_first = own.pop(_CHANNELS_FIRST.name)
-  environment = adapters.gymnasium_adapter.make(match['id'], seed, **own)
-  if is_first:
-    environment = wrappers.ChannelsLast(environment)
-  return wrappers.SinglePrecision(environment)
+
+  def make(seed: int) -> dm_env.Environment:
+    environment = adapters.gymnasium_adapter.make(match['id'], seed, **own)
+    if is_first:
+      environment = wrappers.ChannelsLast(environment)
+    return wrappers.SinglePrecision(environment)
+
+  def make_batch(seeds: Sequence[int]) -> vector_batch.VectorBatch | None:
+    make_source = adapters.gymnasium_sources.make_source
+    source = None if is_first else make_source(match['id'], seeds, **own)
+    return None if source is None else vector_batch.VectorBatch(source)
+
+  return Makers(make, make_batch)
 
 
-def _make_gymnasium_batch(
-  match: Match, settings: Settings, seeds: Sequence[int]
-):
-  own = dict(settings)
-  if not own.pop(_CHANNELS_FIRST.name):
-    source = adapters.gymnasium_sources.make_source(match['id'], seeds, **own)
-    if source is not None:
-      return vector_batch.VectorBatch(source)
-  return batch.EnvironmentBatch(
-    [_make_gymnasium(match, settings, seed) for seed in seeds]
-  )
-
-
-def _with_id(find: Callable[[], Callable[[str, Settings, Any], Any]]):
-  return lambda match, settings, seeds: find()(match['id'], settings, seeds)
-
-
-def _of_source(
-  pattern: str,
-  description: str,
-  extra: str,
-  options: Options,
-  source: Callable[[Match, Settings, Sequence[int]], vector_batch.VectorSource],
-  has_render_mode: bool = False,
-) -> Family:
-  """Returns the family of a vectorized source."""
-  return Family(
-    pattern,
-    description,
-    lambda match, settings, seed: vector_batch.SingleSlot(
-      source(match, settings, [seed])
-    ),
-    extra,
-    options,
-    lambda *arguments: vector_batch.VectorBatch(source(*arguments)),
-    has_render_mode=has_render_mode,
-  )
-
-
-def _of_tensor(
-  pattern: str,
-  description: str,
-  module: str,
-  class_name: str,
-  options: Options = tuple,
-  extra: str = '',
-) -> Family:
+def _tensor(pattern: str, description: str, path: str, **fields: Any) -> Family:
   """Returns the family of a tensor environment; imports TensorFlow when used.
 
-  Parts of the pattern, after 'tensor:', and options are arguments of the class.
+  Parts of the pattern, after 'tensor:', and options are arguments of the class,
+  whose import path starts in `environments.tensor`.
   """
-  package = 'repertory.environments.tensor'
 
-  def make(match: Match, settings: Settings):
-    found = importlib.import_module(f'{package}.{module}')
-    return getattr(found, class_name)(**_read(match), **settings)
+  def makers(match: Match, settings: Settings) -> Makers:
+    def make():
+      found = pkgutil.resolve_name(f'{tensor.__name__}.{path}')
+      return found(**_read(match), **settings)
 
-  def make_source(match: Match, settings: Settings, seeds: Sequence[int]):
-    factory = importlib.import_module(f'{package}.factory')
-    return factory.TensorSource(make(match, settings), seeds)
+    return Makers(
+      lambda seed: tensor.Factory(make)(seed),
+      lambda seeds: tensor.Factory(make).make_batch(seeds),
+      make,
+    )
 
-  pattern = f'tensor:{pattern}'
-  family = _of_source(pattern, description, extra, options, make_source)
-  return family._replace(make_tensor=make)
+  return Family(f'tensor:{pattern}', description, makers, **fields)
 
-
-_TENSOR_MINATAR = {
-  'asterix': 'Asterix',
-  'breakout': 'Breakout',
-  'freeway': 'Freeway',
-  'seaquest': 'Seaquest',
-  'space_invaders': 'SpaceInvaders',
-}
 
 # Adapters and games are only imported for names of their families, and options
 # for listings. To add a tensor environment, add a module to
@@ -204,31 +185,30 @@ FAMILIES = (
   Family(
     'gym:<id>',
     'A registered Gymnasium environment, for example gym:CartPole-v1',
-    _make_gymnasium,
+    _gymnasium,
     'gymnasium',
     lambda: (_CHANNELS_FIRST,),
-    _make_gymnasium_batch,
     has_render_mode=True,
   ),
-  _of_source(
+  Family(
     'atari:<game>',
     'An Atari game with the usual preprocessing, for example atari:Pong',
+    _source(lambda: adapters.atari.AtariSource),
     'atari',
     lambda: adapters.atari.OPTIONS,
-    _with_id(lambda: adapters.atari.AtariSource),
     has_render_mode=True,
   ),
-  _of_source(
+  Family(
     'envpool:<id>',
     'An environment of EnvPool, for example envpool:CartPole-v1',
+    _source(lambda: adapters.envpool_adapter.EnvPoolSource),
     'envpool',
     lambda: adapters.envpool_adapter.OPTIONS,
-    _with_id(lambda: adapters.envpool_adapter.EnvPoolSource),
   ),
   Family(
     'dm_control:<domain>/<task>',
     'A Control Suite task, for example dm_control:cartpole/swingup',
-    _with_id(lambda: adapters.dm_control_adapter.make),
+    _single(lambda: adapters.dm_control_adapter.make),
     'dm-control',
     lambda: adapters.dm_control_adapter.OPTIONS,
     has_render_mode=True,
@@ -236,8 +216,10 @@ FAMILIES = (
   Family(
     'bsuite:<experiment>/<number>',
     'A Behaviour Suite environment, for example bsuite:catch/0',
-    lambda match, settings, seed: adapters.bsuite_adapter.make(
-      match['id'], seed, **settings
+    lambda match, settings: Makers(
+      lambda seed: wrappers.SinglePrecision(
+        adapters.bsuite_adapter.make(match['id'], seed, **settings)
+      )
     ),
     'bsuite',
     has_render_mode=True,
@@ -245,62 +227,57 @@ FAMILIES = (
   Family(
     'minigrid:<id>',
     'A grid world, for example minigrid:MiniGrid-DoorKey-5x5-v0',
-    _with_id(lambda: adapters.minigrid_adapter.make),
+    _single(lambda: adapters.minigrid_adapter.make),
     'minigrid',
     lambda: adapters.minigrid_adapter.OPTIONS,
     has_render_mode=True,
   ),
-  _of_source(
+  Family(
     'minatar:<game>',
     'A small Atari game on a board, for example minatar:breakout',
+    _source(lambda: adapters.minatar_adapter.MinAtarSource),
     'minatar',
     lambda: adapters.minatar_adapter.OPTIONS,
-    _with_id(lambda: adapters.minatar_adapter.MinAtarSource),
   ),
-  _of_tensor(
+  _tensor(
     'catch[:<rows>x<columns>]',
     'The same in TensorFlow, for example tensor:catch:12x7',
-    'catch',
-    'TensorCatch',
+    'catch:TensorCatch',
   ),
-  _of_tensor(
+  _tensor(
     'memory_chain[:<length>]',
     'The same in TensorFlow, for example tensor:memory_chain:30',
-    'memory_chain',
-    'TensorMemoryChain',
+    'memory_chain:TensorMemoryChain',
   ),
-  _of_tensor(
-    'cartpole', "Gymnasium's CartPole-v1, in TensorFlow", 'cartpole', 'CartPole'
+  _tensor(
+    'cartpole', "Gymnasium's CartPole-v1, in TensorFlow", 'cartpole:CartPole'
   ),
-  _of_tensor(
-    'pendulum', "Gymnasium's Pendulum-v1, in TensorFlow", 'pendulum', 'Pendulum'
+  _tensor(
+    'pendulum', "Gymnasium's Pendulum-v1, in TensorFlow", 'pendulum:Pendulum'
   ),
-  _of_tensor(
+  _tensor(
     'lock',
     'Set two dials as shown, with actions of several parts',
-    'lock',
-    'Lock',
-    lambda: (
+    'lock:Lock',
+    options=lambda: (
       name_options.Option(
         'key', False, 'Whether to turn a key by an angle as well'
       ),
     ),
   ),
   *(
-    _of_tensor(
+    _tensor(
       f'minatar/{game}',
       f'The game of minatar:{game}, in TensorFlow',
-      f'minatar.{game}',
-      class_name,
-      lambda: adapters.minatar_adapter.OPTIONS,
+      f'minatar.{game}:{game.title().replace("_", "")}',
+      options=lambda: adapters.minatar_adapter.OPTIONS,
     )
-    for game, class_name in _TENSOR_MINATAR.items()
+    for game in ('asterix', 'breakout', 'freeway', 'seaquest', 'space_invaders')
   ),
-  _of_tensor(
+  _tensor(
     'gymnax/<id>',
     'A game of gymnax, for example tensor:gymnax/Breakout-MinAtar',
-    'gymnax_adapter',
-    'Gymnax',
+    'gymnax_adapter:Gymnax',
     extra='gymnax',
   ),
 )

@@ -1,6 +1,5 @@
 """Options in an environment's name: `atari:Pong?life_loss=true&noops=0`."""
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ class Option(NamedTuple):
   default: bool | int | float
   description: str
   minimum: float = 0
-  maximum: float = math.inf
+  maximum: float = 1
 
 
 def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
@@ -26,16 +25,26 @@ def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
 
   Returns:
     The values of all valid options, defaults included.
+
+  Raises:
+    ValueError: If an option is unknown, comes twice, or has no valid value.
   """
   given = split(
     text, {one.name: describe(one.name, one.default) for one in known}
   )
-  return {
-    option.name: _read(option, given[option.name])
-    if option.name in given
-    else option.default
-    for option in known
-  }
+  values = {option.name: option.default for option in known}
+  for option in known:
+    if option.name in given:
+      text = given[option.name]
+      value = settings.parse(option.name, text, type(option.default))
+      # False for NaN too.
+      if not option.minimum <= value <= option.maximum:
+        raise ValueError(
+          f'{option.name} must be from {option.minimum:g} to '
+          f'{option.maximum:g}, got {text!r}.'
+        )
+      values[option.name] = value
+  return values
 
 
 def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
@@ -71,27 +80,3 @@ def describe(name: str, default: Any) -> str:
   return (
     f'{name}={default:g}' if isinstance(default, float) else f'{name}={default}'
   )
-
-
-def _read(option: Option, text: str) -> Any:
-  kind = type(option.default)
-  if kind is bool:
-    if text not in ('true', 'false'):
-      raise ValueError(
-        f'expected {option.name} to be true or false, got {text!r}.'
-      )
-    return text == 'true'
-  try:
-    value = kind(text)
-  except ValueError:
-    value = math.nan
-  # False for NaN too.
-  if not option.minimum <= value <= option.maximum or value == math.inf:
-    what = 'an integer' if kind is int else 'a number'
-    limits = f'of at least {option.minimum:g}'
-    if option.maximum < math.inf:
-      limits = f'from {option.minimum:g} to {option.maximum:g}'
-    raise ValueError(
-      f'expected {option.name} to be {what} {limits}, got {text!r}.'
-    )
-  return value

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -59,11 +58,7 @@ class EnvironmentFactory:
   renders: bool = False
 
   def __post_init__(self):
-    makers = self._find()
-    found = _find_family(self.name.partition('?')[0])
-    # The small games check the numbers in their names.
-    if found is not None and not found[0].extra and not makers.make_tensor:
-      makers.make(0).close()
+    self._find()
 
   def __call__(self, seed: int) -> dm_env.Environment:
     """Makes an environment of single precision.
@@ -92,7 +87,9 @@ class EnvironmentFactory:
     make = self._find().make_batch
     if self._is_plain and make is not None:
       with _naming(self.name):
-        return make(seeds)
+        made = make(seeds)
+      if made is not None:
+        return made
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
@@ -134,12 +131,7 @@ class EnvironmentFactory:
       raise ArgumentError('name', f'in {self.name!r}, {error}') from error
     if self.renders and family.has_render_mode:
       settings['render_mode'] = 'rgb_array'
-
-    def bind(make: Any) -> Any:
-      return make and functools.partial(make, match.groupdict(), settings)
-
-    makers = (family.make, family.make_batch, family.make_tensor)
-    return families.Makers(*map(bind, makers))
+    return family.makers(match.groupdict(), settings)
 
   @property
   def _is_plain(self) -> bool:
@@ -233,18 +225,13 @@ def _suggest_tensors(name: str) -> str:
   prefix, _, rest = bare.partition(':')
   names = [bare, f'{prefix}/{rest}', _VERSION.sub('', rest).lower()]
   for name in names:
-    found = _find_family(f'tensor:{name}')
-    if found is not None and found[0].make_tensor is not None:
+    if _find_family(f'tensor:{name}') is not None:
       return f" Did you mean 'tensor:{name}'?"
   return ''
 
 
 def _ask_for_tensors(found: str, hint: str = '') -> str:
-  patterns = [
-    family.pattern
-    for family in families.FAMILIES
-    if family.make_tensor is not None
-  ]
+  patterns = [f.pattern for f in families.FAMILIES if f.prefix == 'tensor']
   return (
     'expected an environment that can be compiled with the agent, got '
     f'{found}.{hint} Use one of {", ".join(patterns)}, or a `tensor.Factory` '

@@ -58,7 +58,7 @@ def find_makers(name: str, renders: bool) -> families.Makers:
     and issubclass(found, module.TensorEnvironment)
   )
   if not is_factory and not is_tensor:
-    return families.Makers(_maker_of_function(name, found, renders), None, None)
+    return families.Makers(_maker_of_function(name, found, renders))
   parameters = _parameters_of(found) if is_class else {}
   factory: Any = functools.partial(found, **_read_options(name, parameters))
   if is_tensor:

@@ -91,11 +91,14 @@ def test_pictures_that_do_not_come():
   [
     ('atari:Pong?', "one of the options .*noops=30.*got ''"),
     ('atari:Pong?life_los=true', 'Did you mean .life_loss.'),
-    ('atari:Pong?life_loss=yes', "life_loss to be true or false, got 'yes'"),
+    ('atari:Pong?life_loss=yes', "life_loss must be of type bool, got 'yes'"),
     ('atari:Pong?noops=1&noops=2', 'each option once'),
-    ('atari:Pong?noops=1.5', 'noops to be an integer from 0 to 255'),
-    ('atari:Pong?sticky_actions=2', 'a number from 0 to 1, got .2.'),
-    ('atari:Pong?max_frames=3000000000', 'an integer from 1 to'),
+    ('atari:Pong?noops=1.5', 'noops must be of type int'),
+    (
+      'atari:Pong?sticky_actions=2',
+      'sticky_actions must be from 0 to 1, got .2.',
+    ),
+    ('atari:Pong?max_frames=3000000000', 'max_frames must be from 1 to'),
     ('catch?rows=3', 'this name has none'),
   ],
 )

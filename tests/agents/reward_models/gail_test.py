@@ -1,10 +1,10 @@
-"""Tests of `agents/reward_models/gail`."""
+"""Tests of `agents/reward_models/gail.py`."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.agents.reward_models.gail import GAILConfig, learning
+from repertory.agents.reward_models import gail
 from repertory.components import specs
 from support.agents import numeric_gradients, wrapped_batches
 
@@ -83,11 +83,11 @@ _HIDDEN, _HEAD = 'discriminator/mlp/linear_0', 'discriminator/head'
 @pytest.mark.parametrize('kind', ['gail', 'airl'])
 def test_rewards_and_losses_are_those_of_the_papers(kind):
   tf.random.set_seed(0)
-  config = GAILConfig(
+  config = gail.GAILConfig(
     hidden_sizes=(4,), reward=kind, learning_rate=0.05,
     gradient_penalty_coefficient=3.0,
   )  # fmt: skip
-  rewards = learning.GAILRewards(_SPEC, config)
+  rewards = gail.GAILRewards(_SPEC, config)
   twin = _Twin(rewards, 3.0)
   for seed in range(3):
     steps = wrapped_batches.make_steps(seed)
@@ -108,14 +108,14 @@ def test_rewards_and_losses_are_those_of_the_papers(kind):
 
 def test_encodes_actions():
   two = specs.BoundedArray((2,), np.float32, [0, -1], [4, 1])
-  encoder = learning.ActionEncoder(two)
+  encoder = gail.ActionEncoder(two)
   np.testing.assert_allclose(encoder(tf.constant([[1.0, 1.0]])), [[-0.5, 1]])
   assert encoder.size == 2
   several = specs.BoundedArray((2,), np.int32, 0, [1, 2])
-  encoder = learning.ActionEncoder(several)
+  encoder = gail.ActionEncoder(several)
   # The fifth of six combinations.
   np.testing.assert_array_equal(
     encoder(tf.constant([[1, 1]])), [[0, 0, 0, 0, 1, 0]]
   )
   with pytest.raises(ValueError, match='must have finite bounds'):
-    learning.ActionEncoder(specs.Array((2,), np.float32))
+    gail.ActionEncoder(specs.Array((2,), np.float32))

@@ -1,14 +1,14 @@
-"""Tests of `agents/reward_models/rnd`."""
+"""Tests of `agents/reward_models/rnd.py`."""
 
 import numpy as np
 import tensorflow as tf
 
-from repertory.agents.reward_models.rnd import RNDConfig, learning
+from repertory.agents.reward_models import rnd
 from repertory.components import specs
 from support.agents import numeric_gradients, wrapped_batches
 
 _SPEC = specs.Array((3,), np.float32)
-_CONFIG = RNDConfig(
+_CONFIG = rnd.RNDConfig(
   hidden_sizes=(4,), embedding_size=3, intrinsic_coefficient=0.5,
   extrinsic_coefficient=3.0, max_abs_observation=1.2, learning_rate=0.1,
 )  # fmt: skip
@@ -56,7 +56,7 @@ def _embed(weights, x):
 
 def test_rewards_and_losses_are_those_of_the_paper():
   tf.random.set_seed(0)
-  rewards = learning.RNDRewards(_SPEC, _CONFIG)
+  rewards = rnd.RNDRewards(_SPEC, _CONFIG)
   twin = _Twin(rewards)
   fixed = [v.numpy() for v in rewards._target.variables]
   for seed in range(3):
@@ -77,8 +77,8 @@ def test_rewards_and_losses_are_those_of_the_paper():
 
 def test_what_is_seen_often_is_new_no_more():
   tf.random.set_seed(0)
-  config = RNDConfig(hidden_sizes=(32,), learning_rate=0.01)
-  rewards = learning.RNDRewards(_SPEC, config)
+  config = rnd.RNDConfig(hidden_sizes=(32,), learning_rate=0.01)
+  rewards = rnd.RNDRewards(_SPEC, config)
   often, seldom = (wrapped_batches.make_steps(seed) for seed in (0, 1))
   for steps in (often, seldom, *[often] * 60):
     rewards(steps)
@@ -89,7 +89,7 @@ def test_what_is_seen_often_is_new_no_more():
 
 def test_images_are_normalized_too():
   spec = specs.BoundedArray((10, 10, 2), np.uint8, 0, 255)
-  rewards = learning.RNDRewards(spec, RNDConfig(image_torso='minatar'))
+  rewards = rnd.RNDRewards(spec, rnd.RNDConfig(image_torso='minatar'))
   random = np.random.default_rng(0)
   images = tf.constant(random.integers(90, 99, [6, 10, 10, 2]), tf.uint8)
   steps = wrapped_batches.make_steps(0)._replace(next_observation=images)

@@ -13,14 +13,14 @@ from repertory.environments.tensor import catch
 
 def test_every_entry_can_be_made():
   for family in families.FAMILIES:
-    if family.make_tensor is None:
+    if family.prefix != 'tensor':
       continue
     parts = dict.fromkeys(family.syntax.groupindex, '4')
     if family.extra:
       pytest.importorskip(family.extra)
       parts['id'] = 'CartPole-v1'
     settings = {option.name: option.default for option in family.options()}
-    made = family.make_tensor(parts, settings)
+    made = family.makers(parts, settings).make_tensor()
     assert isinstance(made, tensor.TensorEnvironment)
 
 

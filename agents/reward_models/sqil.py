@@ -1,9 +1,15 @@
-"""Builder and reward model of SQIL."""
+"""SQIL: constant rewards for demonstrations."""
 
 import tensorflow as tf
 
-from repertory.agents.reward_models import reward_model_builder, rewarding, sqil
+from repertory.agents.reward_models import (
+  reward_model_builder,
+  reward_model_config,
+  rewarding,
+)
 from repertory.components import losses, specs
+
+SQILConfig = reward_model_config.SQILConfig
 
 
 class SQILBuilder(reward_model_builder.RewardModelBuilder):
@@ -14,7 +20,7 @@ class SQILBuilder(reward_model_builder.RewardModelBuilder):
 
   name = 'sqil'
   imitates = True
-  config_class = sqil.SQILConfig
+  config_class = SQILConfig
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     del spec
@@ -24,7 +30,7 @@ class SQILBuilder(reward_model_builder.RewardModelBuilder):
 class SQILRewards(rewarding.Rewards):
   """Constant rewards for demonstrations and for other steps."""
 
-  def __init__(self, config: sqil.SQILConfig):
+  def __init__(self, config: SQILConfig):
     super().__init__()
     self._config = config
 

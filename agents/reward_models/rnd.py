@@ -1,11 +1,17 @@
-"""Builder and reward model of RND."""
+"""RND: intrinsic rewards of random network distillation."""
 
 import sonnet as snt
 import tensorflow as tf
 import tree
 
-from repertory.agents.reward_models import reward_model_builder, rewarding, rnd
+from repertory.agents.reward_models import (
+  reward_model_builder,
+  reward_model_config,
+  rewarding,
+)
 from repertory.components import learners, losses, networks, specs, types
+
+RNDConfig = reward_model_config.RNDConfig
 
 
 class RNDBuilder(reward_model_builder.RewardModelBuilder):
@@ -15,7 +21,7 @@ class RNDBuilder(reward_model_builder.RewardModelBuilder):
   """
 
   name = 'rnd'
-  config_class = rnd.RNDConfig
+  config_class = RNDConfig
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     return RNDRewards(spec.observations, self.reward_model_config)
@@ -28,7 +34,7 @@ class RNDRewards(rewarding.Rewards):
   observation, divided by their running standard deviation.
   """
 
-  def __init__(self, observation_spec: types.Nest, config: rnd.RNDConfig):
+  def __init__(self, observation_spec: types.Nest, config: RNDConfig):
     """Creates target and predictor network for a nest of array specs."""
     super().__init__()
     self._config = config

@@ -1,11 +1,15 @@
-"""Builder and reward model of GAIL."""
+"""GAIL and DAC: rewards of a discriminator for imitation."""
 
 from collections.abc import Callable
 
 import tensorflow as tf
 import tree
 
-from repertory.agents.reward_models import gail, reward_model_builder, rewarding
+from repertory.agents.reward_models import (
+  reward_model_builder,
+  reward_model_config,
+  rewarding,
+)
 from repertory.components import learners, losses, networks, specs, types
 from repertory.components.actions import (
   action_parts,
@@ -13,6 +17,8 @@ from repertory.components.actions import (
   discrete_actions,
 )
 from repertory.components.transports import experience as experience_lib
+
+GAILConfig = reward_model_config.GAILConfig
 
 
 class GAILBuilder(reward_model_builder.RewardModelBuilder):
@@ -24,7 +30,7 @@ class GAILBuilder(reward_model_builder.RewardModelBuilder):
 
   name = 'gail'
   imitates = True
-  config_class = gail.GAILConfig
+  config_class = GAILConfig
 
   def experience(self, spec, num_environments) -> experience_lib.Experience:
     ActionEncoder(spec.actions)  # Checks the actions.
@@ -68,7 +74,7 @@ class GAILRewards(rewarding.Rewards):
   Its inputs are normalized observations and actions of `ActionEncoder`.
   """
 
-  def __init__(self, spec: specs.EnvironmentSpec, config: gail.GAILConfig):
+  def __init__(self, spec: specs.EnvironmentSpec, config: GAILConfig):
     """Creates the discriminator."""
     super().__init__()
     self._config = config
