@@ -154,7 +154,7 @@ def _open_storage(
 ) -> 'checkpoints.Storage | None':
   if experiment.storage is None:
     return None
-  return checkpoints.open_storage(experiment.storage, experiment.directory)
+  return checkpoints.Storage(experiment.storage, experiment.directory)
 
 
 def _with_absolute_paths(
