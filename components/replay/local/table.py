@@ -392,7 +392,6 @@ class LocalBatches(batches.Batches):
     self._table = table
     self._batch_size = batch_size
     self._place = place or waits.WaitPolicy()
-    self._timeout_start = 0.0
     self._is_closed = False
 
   @property
@@ -421,9 +420,6 @@ class LocalBatches(batches.Batches):
       if batch_timeout is not None and waited > batch_timeout:
         raise batches.BatchTimeout
     return sample
-
-  def reset_timeout(self) -> None:
-    self._timeout_start = time.monotonic()
 
   def close(self) -> None:
     self._is_closed = True
