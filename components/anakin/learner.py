@@ -4,7 +4,6 @@ import functools
 import glob
 import os
 import re
-import threading
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -22,6 +21,7 @@ from repertory.components import (
 from repertory.components.anakin import acting, compiled_transport
 from repertory.components.anakin import compiled_loop as compiled_loop_lib
 from repertory.components.checkpoints import checkpointing
+from repertory.components.replay import local
 
 
 class EpisodeBatch(NamedTuple):
@@ -200,7 +200,6 @@ class CompiledSnapshots(transports.Snapshots):
     """
     self._learner = learner
     self._directory = directory
-    self._is_taken = threading.Event()
     self._counts = learner.count_items()
     pattern = os.path.join(glob.escape(directory), '*', _FILE)
     paths = sorted(glob.glob(pattern))
@@ -229,28 +228,21 @@ class CompiledSnapshots(transports.Snapshots):
         f'{checkpoint.path}, but restored {self._counts}.'
       )
 
-  def write_snapshot(self):
+  def take_snapshot(self):
     arrays = self._learner.save_acting()
-    self._is_taken.set()
-    folder = os.path.join(self._directory, 'program')
-    os.makedirs(folder)
-    checkpointing.write_arrays(os.path.join(folder, _FILE), arrays.items())
-    return folder
 
-  def is_snapshot_taken(self):
-    return self._is_taken.is_set()
+    def write() -> str:
+      folder = os.path.join(self._directory, 'program')
+      os.makedirs(folder)
+      checkpointing.write_arrays(os.path.join(folder, _FILE), arrays.items())
+      return folder
+
+    return write
 
   def remove_snapshots(self):
-    self._is_taken.clear()
     replay.remove_checkpoints(self._directory)
 
   def _restore(self, path: str) -> None:
-    try:
-      # NumPy would not close a damaged file.
-      with open(path, 'rb') as opened, np.load(opened) as file:
-        self._learner.restore_acting({name: file[name] for name in file})
-    except Exception as error:  # Broken bytes may raise anything.
-      raise checkpointing.CheckpointError(
-        f'{path} does not fit this run: {error}', fresh=True
-      ) from error
+    with local.reading(path), open(path, 'rb') as file:
+      self._learner.restore_acting(checkpointing.read_arrays(file))
     self._counts = self._learner.count_items()

@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     CheckpointManifest,
     CheckpointStore,
     Storage,
-    open_storage,
   )
   from repertory.components.checkpoints.storage_folder import StorageFolder
   from repertory.components.checkpoints.storage_lock import LockLostError
@@ -20,7 +19,6 @@ __all__ = (
   'LockLostError',
   'Storage',
   'StorageFolder',
-  'open_storage',
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

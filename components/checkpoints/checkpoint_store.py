@@ -222,20 +222,6 @@ class CheckpointStore:
     return f'{self._name}/{name}'
 
 
-def open_storage(storage: str, directory: str) -> 'Storage':
-  """Opens a storage, without access; raises SettingError if invalid."""
-  path = storage_folder.StorageFolder(storage).local_path
-  if path is not None:
-    outer, inner = os.path.realpath(directory), os.path.realpath(path)
-    if os.path.commonpath([outer, inner]) == outer:
-      raise SettingError(
-        'storage',
-        f"must be apart from the run's directory {directory}, got {storage}, "
-        'which is that directory or inside it.',
-      )
-  return Storage(storage, directory)
-
-
 class Storage:
   """Storage for the checkpoints of a run, besides its directory.
 
@@ -247,9 +233,22 @@ class Storage:
   """
 
   def __init__(self, storage: str, directory: str):
-    """Initializes the storage, without access; see `open_storage`."""
+    """Opens the storage, without access.
+
+    Raises:
+      SettingError: If the storage is invalid, or inside the run's directory.
+    """
     self.shown = storage_folder.without_secrets(storage).rstrip('/') or '/'
     self._folder = storage_folder.StorageFolder(storage)
+    path = self._folder.local_path
+    if path is not None:
+      outer, inner = os.path.realpath(directory), os.path.realpath(path)
+      if os.path.commonpath([outer, inner]) == outer:
+        raise SettingError(
+          'storage',
+          f"must be apart from the run's directory {directory}, got {storage}, "
+          'which is that directory or inside it.',
+        )
     self.checkpoints, self.best = (
       CheckpointStore(self._folder, name, f'{self.shown}/{name}')
       for name in (_CHECKPOINTS, _BEST)

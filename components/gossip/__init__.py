@@ -4,7 +4,6 @@ After GALA, gossip-based actor-learner architectures (Assran et al., 2019,
 https://arxiv.org/abs/1906.04585). Needs no TensorFlow.
 """
 
-from repertory.components.gossip.links import Inlet, Message, Outlet
 from repertory.components.gossip.mixing import (
   in_neighbors,
   join,
@@ -13,17 +12,14 @@ from repertory.components.gossip.mixing import (
   out_neighbors,
   split,
 )
-from repertory.components.gossip.participant import Participant
+from repertory.components.gossip.participant import (
+  Inlet,
+  Message,
+  Outlet,
+  Participant,
+)
 
 __all__ = [
-  'Inlet',
-  'Message',
-  'Outlet',
-  'Participant',
-  'in_neighbors',
-  'join',
-  'mix',
-  'neighbor_weight',
-  'out_neighbors',
-  'split',
-]
+  'Inlet', 'Message', 'Outlet', 'Participant', 'in_neighbors', 'join', 'mix',
+  'neighbor_weight', 'out_neighbors', 'split',
+]  # fmt: skip

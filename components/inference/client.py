@@ -5,7 +5,7 @@ Needs no TensorFlow.
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dm_env
@@ -33,7 +33,7 @@ class InferenceClient:
   """Sends timesteps of some environments, and receives their actions.
 
   A request is answered before the next one is sent. Timesteps that are all LAST
-  need no action, and are sent along with the next ones.
+  need no action, and get no answer.
   """
 
   def __init__(
@@ -74,7 +74,6 @@ class InferenceClient:
     num_rows = len(environment_ids)
     self._frame, self._leaves = frames.make_frame(timestep, num_rows)
     self._answer, self._actions = frames.make_frame(action, num_rows)
-    self._held = b''
     self._is_waiting = False
     self._sent_at = self._round_trip = 0.0
     try:
@@ -102,7 +101,7 @@ class InferenceClient:
     return self._is_waiting
 
   def send(self, timestep: dm_env.TimeStep, *, start: bool = False) -> None:
-    """Sends timesteps `[B]`; if all are LAST, along with the next ones.
+    """Sends timesteps `[B]`, which are answered unless all are LAST.
 
     With `start`, the environments were reset, and all are FIRST.
 
@@ -127,12 +126,9 @@ class InferenceClient:
     self._frame[: frames.HEADER_SIZE] = frames.header(
       kind, size, self._round_trip
     )
-    if is_answerless(self._leaves[0]):
-      self._held = bytes(self._frame)
-      return
     self._sent_at = time.perf_counter()
-    self._send_with_held(self._frame)
-    self._is_waiting = True
+    self._send(self._frame)
+    self._is_waiting = not is_answerless(self._leaves[0])
 
   def receive(self) -> types.Nest:
     """Waits for the actions `[B, ...]`; the next call reuses the arrays.
@@ -156,7 +152,7 @@ class InferenceClient:
     """
     if self._is_waiting:
       self.receive()
-    self._send_with_held(frames.header(frames.BYE, 0))
+    self._send(frames.header(frames.BYE, 0))
     self._receive(frames.GOODBYE, bytearray(frames.HEADER_SIZE), 'a goodbye')
 
   def close(self) -> None:
@@ -171,31 +167,17 @@ class InferenceClient:
     self._send(frames.pack_json(frames.HELLO, message))
     self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
 
-  def _send_with_held(self, frame: bytes | memoryview) -> None:
-    if self._held:
-      frame, self._held = b''.join([self._held, frame]), b''
-    self._send(frame)
-
   def _send(self, data: bytes | memoryview) -> None:
-    view = memoryview(data)
-    deadline = time.monotonic() + self._timeout_seconds
-    while view:
-      try:
-        view = view[self._stream.send(view) :]
-      except TimeoutError:
-        self._check(deadline, 'to take timesteps')
-      except OSError as error:
-        raise self._lost() from error
+    self._transfer(memoryview(data), self._stream.send, 'it to take timesteps')
 
   def _receive(self, kind: int, answer, what: str) -> None:
     """Receives a frame of one kind and size into `answer`."""
     view, size_of_header = memoryview(answer), frames.HEADER_SIZE
-    deadline = time.monotonic() + self._timeout_seconds
-    self._fill(view[:size_of_header], deadline, f'for {what}')
+    self._fill(view[:size_of_header], what)
     found, size, _ = frames.parse_header(view[:size_of_header])
     if found == frames.REFUSED:
       message = bytearray(min(size, frames.MAX_JSON_SIZE))
-      self._fill(memoryview(message), deadline, 'for a reason')
+      self._fill(memoryview(message), 'a reason')
       reason = frames.parse_json(bytes(message)).get('reason')
       raise frames.ProtocolError(
         f'The inference server at {self._address} refuses: {reason}'
@@ -205,29 +187,35 @@ class InferenceClient:
         f'Expected {what} from the inference server at {self._address}, got a '
         f'frame of kind {found} with {size} bytes.'
       )
-    self._fill(view[size_of_header:], deadline, f'for {what}')
+    self._fill(view[size_of_header:], what)
 
-  def _fill(self, view: memoryview, deadline: float, what: str) -> None:
-    while view:
+  def _fill(self, view: memoryview, what: str) -> None:
+    self._transfer(view, self._stream.recv_into, what)
+
+  def _transfer(
+    self, view: memoryview, move: Callable[[memoryview], int], what: str
+  ) -> None:
+    """Sends or receives all of a buffer, by calls that return a count."""
+
+    def attempt(_: float) -> bool:
+      nonlocal view
       try:
-        count = self._stream.recv_into(view)
+        while view and (count := move(view)):
+          view = view[count:]
       except TimeoutError:
-        self._check(deadline, what)
-        continue
+        return False
       except OSError as error:
         raise self._lost() from error
-      if not count:
+      if view:
         raise self._lost()
-      view = view[count:]
+      return True
 
-  def _check(self, deadline: float, what: str) -> None:
-    """Raises if the time is over or a stop was requested."""
-    self._stop.check()
-    if time.monotonic() > deadline:
-      raise TimeoutError(
-        f'Waited {self._timeout_seconds:g} seconds {what} on the inference '
-        f'server at {self._address}.'
-      )
+    signals.wait_for(
+      attempt,
+      lambda: f'{what} on the inference server at {self._address}',
+      self._timeout_seconds,
+      self._stop,
+    )
 
   def _lost(self) -> ServerLost:
     return ServerLost(

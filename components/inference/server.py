@@ -7,13 +7,15 @@ it waits for. One event loop resumes them all.
 import collections
 import contextlib
 import functools
-import queue
 import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent import futures
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from repertory.components import specs
 from repertory.components.inference import (
@@ -21,22 +23,27 @@ from repertory.components.inference import (
   client,
   connections,
   frames,
-  handshakes,
-  statistics,
 )
-from repertory.components.runtime import callers, signals
+from repertory.components.runtime import callers, signals, worker_thread
 
 # Interval at which the loop checks the stop signal.
 _SLICE_SECONDS = 0.2
 
+# Time limit for the calls that block threads at the end.
+_CLOSE_SECONDS = 5.0
+# Number of times kept for percentiles.
+_NUM_TIMES = 2000
+
 
 class _Job(NamedTuple):
-  """A blocking call in the thread of a waiter.
+  """A blocking call in a thread beside the loop.
 
-  If it `closes`, it is called even after the end of conversation and server.
+  Meanwhile the connection is not read, which blocks its actor, while the server
+  continues for all others. If it `closes`, it is called even after the end of
+  conversation and server.
   """
 
-  waiter: '_Waiter'
+  thread: worker_thread.WorkerThread
   call: Callable[[], None]
   closes: bool = False
 
@@ -57,69 +64,83 @@ class _Conversation:
 
   def __init__(self, stream: socket.socket):
     self.stream = stream
-    self.deadline = time.monotonic() + handshakes.TIMEOUT_SECONDS
+    self.deadline = time.monotonic() + connections.HANDSHAKE_SECONDS
     self.events = 0
     self.arrived_at = 0.0
     self.is_closed = False
 
 
-class _Waiter:
-  """A thread that processes the blocking calls of conversations, one by one.
+class Statistics:
+  """Counts since the last report, and times of the last requests.
 
-  Meanwhile the connection is not read, which blocks its actor, while the server
-  continues for all others.
+  Written in the server's thread, read in another.
   """
 
-  def __init__(self, notify: Callable[[_Conversation], None]):
-    """Starts the thread, which calls `notify` when a call has ended."""
-    self._notify = notify
-    self._jobs: queue.SimpleQueue[tuple[_Conversation, _Job] | None] = (
-      queue.SimpleQueue()
+  def __init__(self):
+    self._lock = threading.Lock()
+    self._since = time.monotonic()
+    self._blocked = 0.0
+    self._counts: collections.Counter = collections.Counter()
+    self._times = {
+      name: collections.deque(maxlen=_NUM_TIMES)
+      for name in ('wait', 'run', 'round_trip')
+    }
+
+  def note_batch(
+    self,
+    *,
+    rows: int,
+    bucket: int,
+    waits: Sequence[float],
+    run: float,
+  ) -> None:
+    """Records a batch of `rows`, padded to `bucket`, and times in seconds."""
+    with self._lock:
+      self._counts['batches'] += 1
+      self._counts['requests'] += len(waits)
+      self._counts['rows'] += rows
+      self._counts['computed'] += bucket
+      self._times['wait'].extend(waits)
+      self._times['run'].append(run)
+
+  def note_round_trip(self, seconds: float) -> None:
+    """Records how long an actor waited for its last actions."""
+    if seconds:
+      with self._lock:
+        self._times['round_trip'].append(seconds)
+
+  def report(self, blocked_seconds: float) -> dict[str, float]:
+    """Returns the metrics since the last report.
+
+    Args:
+      blocked_seconds: Total time spent in adders, most of it waiting for the
+        rate limiter if that limits the actors.
+    """
+    with self._lock:
+      now = time.monotonic()
+      seconds, self._since = max(now - self._since, 1e-9), now
+      counts, self._counts = self._counts, collections.Counter()
+      times = {name: np.array(values) for name, values in self._times.items()}
+      blocked = blocked_seconds - self._blocked
+      self._blocked = blocked_seconds
+    batches = max(counts['batches'], 1)
+    row = {
+      'requests_per_second': counts['requests'] / seconds,
+      'rows_per_second': counts['rows'] / seconds,
+      'rows_per_batch': counts['rows'] / batches,
+      'fill': counts['rows'] / max(counts['computed'], 1),
+      'adding_share': min(blocked / seconds, 1.0),
+    }
+    for name, values in times.items():
+      for percent in (50, 95):
+        row[f'{name}_ms_p{percent}'] = (
+          float(np.percentile(values, percent)) * 1e3 if len(values) else 0.0
+        )
+    # The round trip without the wait for a batch and the batch itself.
+    row['transport_ms_p50'] = max(
+      0.0, row['round_trip_ms_p50'] - row['wait_ms_p50'] - row['run_ms_p50']
     )
-    self._busy_since = 0.0
-    self._seconds = 0.0
-    self.error: BaseException | None = None
-    self._thread = threading.Thread(
-      target=self._run, name='inference_waiter', daemon=True
-    )
-    self._thread.start()
-
-  def submit(self, conversation: _Conversation, job: _Job) -> None:
-    """Queues a call."""
-    self._jobs.put((conversation, job))
-
-  def seconds(self) -> float:
-    """Returns the total time spent waiting."""
-    since = self._busy_since
-    return self._seconds + (time.monotonic() - since if since else 0.0)
-
-  def close(self, timeout_seconds: float = 5.0) -> None:
-    """Ends the thread, after the current call."""
-    self._jobs.put(None)
-    self._thread.join(timeout_seconds)
-    while not self._jobs.empty():
-      queued = self._jobs.get()
-      if queued is not None and queued[1].closes:
-        with contextlib.suppress(Exception):  # The server has ended.
-          queued[1].call()
-    self._jobs.put(None)  # If the call still blocks the thread.
-
-  def _run(self) -> None:
-    while (queued := self._jobs.get()) is not None:
-      conversation, job = queued
-      self._busy_since = time.monotonic()
-      try:
-        if job.closes or not conversation.is_closed:
-          job.call()
-      except signals.Stopped:
-        return
-      except BaseException as error:  # Raised in the server's thread.
-        self.error = error
-        return
-      finally:
-        self._seconds += time.monotonic() - self._busy_since
-        self._busy_since = 0.0
-      self._notify(conversation)
+    return row
 
 
 class InferenceServer:
@@ -156,16 +177,19 @@ class InferenceServer:
     self._fencing = callers.Fencing(token)
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
-    self.statistics = statistics.Statistics()
+    self.statistics = Statistics()
     self._wake_up, self._waker = socket.socketpair()
     self._wake_up.setblocking(False)
     self._waker.setblocking(False)
-    # Conversations whose job has ended.
-    self._released: collections.deque[_Conversation] = collections.deque()
+    # Conversations whose job has ended, and its outcome.
+    self._released: collections.deque[tuple[_Conversation, futures.Future]] = (
+      collections.deque()
+    )
     # Two threads, because refreshes and adders must not wait for each other.
-    self._waiter = _Waiter(self._notify)
-    self._refresher = _Waiter(self._notify)
-    self._adding_seconds = 0.0
+    self._waiter = worker_thread.WorkerThread('inference_waiter')
+    self._refresher = worker_thread.WorkerThread('inference_refresher')
+    # Seconds in adders: in the loop, in the waiter, and since when that waits.
+    self._adding_seconds = self._waited_seconds = self._waiting_since = 0.0
     self._selector = selectors.DefaultSelector()
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
@@ -188,9 +212,6 @@ class InferenceServer:
         for conversation in list(self._handshakes):
           if time.monotonic() > conversation.deadline:
             self._resume(conversation)
-        for one in (self._waiter, self._refresher):
-          if one.error is not None:
-            raise one.error
         for role in self._roles.values():
           while self._is_batch_due(role):
             self._run_batch(role)
@@ -200,7 +221,10 @@ class InferenceServer:
 
   def report(self) -> dict[str, float]:
     """Returns metrics since the last report; see `Statistics`."""
-    row = self.statistics.report(self._adding_seconds + self._waiter.seconds())
+    blocked, since = self._waited_seconds, self._waiting_since
+    if since:
+      blocked += time.perf_counter() - since
+    row = self.statistics.report(self._adding_seconds + blocked)
     row['actors'] = len(self._conversations)
     return row
 
@@ -225,9 +249,11 @@ class InferenceServer:
     """Serves an actor, from its handshake to its goodbye."""
     stream = conversation.stream
     try:
-      hello = yield from handshakes.receive(stream, conversation.deadline)
+      hello = yield from connections.receive_hello(
+        stream, conversation.deadline
+      )
       connection = self._admit(conversation, hello)
-      handshakes.send(stream, frames.WELCOME)
+      connections.send(stream, frames.WELCOME)
       while True:
         kind, round_trip = yield from connection.receive()
         self.statistics.note_round_trip(round_trip)
@@ -238,30 +264,29 @@ class InferenceServer:
           connection.forget_action()
         else:
           yield from self._wait_for_action(conversation, kind)
-          connection.send_answer()
+          yield from connection.send_answer()
           connection.keep_action()
         # After the answer, which need not wait for the adder.
         started_at = time.perf_counter()
         must_wait = connection.write_step(kind, chosen)
         self._adding_seconds += time.perf_counter() - started_at
         if must_wait:
-          yield _Job(self._waiter, connection.adder.wait)
-        while connection.has_unsent:
-          yield selectors.EVENT_WRITE
-          connection.send_rest()
+          yield self._adding_job(connection.adder.wait)
       if (adder := connection.take_adder()) is not None:
-        yield _Job(self._waiter, adder.close, closes=True)
-      handshakes.send(stream, frames.GOODBYE)
+        yield self._adding_job(adder.close, closes=True)
+      connections.send(stream, frames.GOODBYE)
     except frames.Disconnected:
       pass
-    except frames.ProtocolError as error:
-      handshakes.refuse(stream, error)
+    except (frames.ProtocolError, callers.FencedError) as error:
+      connections.refuse(stream, error)
 
   def _admit(
     self, conversation: _Conversation, hello: dict[str, Any]
   ) -> connections.ActorConnection:
     """Checks a handshake, and ends earlier connections of the actor."""
-    role = handshakes.check(hello, self._spec, self._roles, self._fencing)
+    role = connections.check_hello(
+      hello, self._spec, self._roles, self._fencing
+    )
     ids = hello['environment_ids']
     replaced = {role.owners[i] for i in ids if i in role.owners}
     for earlier in list(self._conversations):
@@ -300,7 +325,7 @@ class InferenceServer:
       self._end(conversation)
     elif isinstance(wanted, _Job):
       self._watch(conversation, 0)
-      wanted.waiter.submit(conversation, wanted)
+      self._submit(conversation, wanted)
     else:
       self._watch(conversation, wanted)
 
@@ -334,8 +359,7 @@ class InferenceServer:
     with contextlib.suppress(ValueError):
       role.pending.remove(conversation)
     if (adder := connection.take_adder()) is not None:
-      job = _Job(self._waiter, adder.close, closes=True)
-      self._waiter.submit(conversation, job)
+      self._submit(conversation, self._adding_job(adder.close, closes=True))
 
   # Batches.
 
@@ -385,7 +409,7 @@ class InferenceServer:
         for conversation in batch:
           self._act_for(role, [conversation])
       else:
-        handshakes.refuse(batch[0].stream, error)
+        connections.refuse(batch[0].stream, error)
         self._end(batch[0])
       return
     acted_at = time.perf_counter()
@@ -402,27 +426,51 @@ class InferenceServer:
 
   # Other threads.
 
-  def _notify(self, conversation: _Conversation) -> None:
-    """Wakes the loop; called in a waiter's thread."""
-    self._released.append(conversation)
-    with contextlib.suppress(BlockingIOError, OSError):
-      self._waker.send(b'.')
+  def _adding_job(self, call: Callable[[], None], closes: bool = False) -> _Job:
+    """Returns the job of a blocking call of an adder, which is timed."""
+
+    def timed() -> None:
+      self._waiting_since = time.perf_counter()
+      try:
+        call()
+      finally:
+        self._waited_seconds += time.perf_counter() - self._waiting_since
+        self._waiting_since = 0.0
+
+    return _Job(self._waiter, timed, closes)
+
+  def _submit(self, conversation: _Conversation, job: _Job) -> None:
+    """Starts a job; `_wake` resumes the conversation when it has ended."""
+
+    def notify(outcome: futures.Future) -> None:
+      self._released.append((conversation, outcome))
+      with contextlib.suppress(BlockingIOError, OSError):
+        self._waker.send(b'.')
+
+    def call() -> None:
+      if job.closes or not conversation.is_closed:
+        job.call()
+
+    job.thread.submit(call).add_done_callback(notify)
 
   def _wake(self) -> None:
-    """Resumes the conversations whose job has ended."""
+    """Resumes the conversations whose job has ended; raises its error."""
     with contextlib.suppress(BlockingIOError):
       self._wake_up.recv(1 << 16)
     while self._released:
-      conversation = self._released.popleft()
-      if not conversation.is_closed:
+      conversation, outcome = self._released.popleft()
+      error = outcome.exception()
+      if error is not None and not isinstance(error, signals.Stopped):
+        raise error
+      if error is None and not conversation.is_closed:
         self._resume(conversation)
 
   def close(self) -> None:
     """Closes all connections and threads."""
     for conversation in [*self._handshakes, *self._conversations]:
       self._end(conversation)
-    self._waiter.close()
-    self._refresher.close()
+    for thread in (self._waiter, self._refresher):
+      thread.close(_CLOSE_SECONDS)
     self._selector.close()
     self._listener.close()
     self._wake_up.close()

@@ -1,6 +1,7 @@
 """Interfaces of the learner's batches and priority updates."""
 
 import abc
+import time
 from collections.abc import Iterator
 
 import numpy as np
@@ -23,6 +24,7 @@ class Batches(Iterator[types.Sample], abc.ABC):
   """
 
   batch_timeout_seconds: float | None = None
+  _timeout_start = 0.0
 
   @property
   @abc.abstractmethod
@@ -40,9 +42,9 @@ class Batches(Iterator[types.Sample], abc.ABC):
         be called again.
     """
 
-  @abc.abstractmethod
   def reset_timeout(self) -> None:
     """Restarts the timeout of the current wait of another thread, if any."""
+    self._timeout_start = time.monotonic()
 
   @abc.abstractmethod
   def close(self) -> None:

@@ -15,7 +15,9 @@ import ipaddress
 import itertools
 import os
 import socket
+import struct
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import psutil
 from absl import logging
@@ -40,20 +42,11 @@ _ALL_BYTES = 0xFFFFFFFF
 _NO_BYTES = 0
 
 
-class _Instruction(ctypes.Structure):
-  _fields_ = (
-    ('operation', ctypes.c_uint16),
-    ('skip_if_true', ctypes.c_uint8),
-    ('skip_if_false', ctypes.c_uint8),
-    ('operand', ctypes.c_uint32),
-  )
-
-
-class _Program(ctypes.Structure):
-  _fields_ = (
-    ('length', ctypes.c_uint16),
-    ('instructions', ctypes.POINTER(_Instruction)),
-  )
+# Operation, instructions to skip if it is true and if it is false, operand.
+_Instruction: TypeAlias = tuple[int, int, int, int]
+_INSTRUCTION = struct.Struct('HBBI')
+# Number of instructions, and their address.
+_PROGRAM = struct.Struct('HP')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -229,29 +222,28 @@ def _write_filter(interface: Interface) -> list[_Instruction]:
     demand = [(_RETURN, _NO_BYTES)]
   size = len(demand)
   return [
-    _Instruction(_LOAD_WORD, 0, 0, _INTERFACE_INDEX),
+    (_LOAD_WORD, 0, 0, _INTERFACE_INDEX),
     *(
-      _Instruction(
-        _JUMP_IF_EQUAL, len(own) - 1 - i + size, 0, socket.if_nametoindex(name)
-      )
+      (_JUMP_IF_EQUAL, len(own) - 1 - i + size, 0, socket.if_nametoindex(name))
       for i, name in enumerate(own)
     ),
     *(
-      _Instruction(code, 0, size - i if code == _JUMP_IF_EQUAL else 0, operand)
+      (code, 0, size - i if code == _JUMP_IF_EQUAL else 0, operand)
       for i, (code, operand) in enumerate(demand)
     ),
-    _Instruction(_RETURN, 0, 0, _ALL_BYTES),
-    _Instruction(_RETURN, 0, 0, _NO_BYTES),
+    (_RETURN, 0, 0, _ALL_BYTES),
+    (_RETURN, 0, 0, _NO_BYTES),
   ]
 
 
 def _attach(server: socket.socket, parts: Sequence[_Instruction]) -> None:
   """Attaches a packet filter to a socket."""
-  instructions = (_Instruction * len(parts))(*parts)
-  program = _Program(len(instructions), instructions)
-  server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, bytes(program))
+  instructions = b''.join(_INSTRUCTION.pack(*part) for part in parts)
+  memory = ctypes.create_string_buffer(instructions)
+  program = _PROGRAM.pack(len(parts), ctypes.addressof(memory))
+  server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
   # Linux returns the filter; other systems may have ignored it silently.
-  size = ctypes.sizeof(instructions)
+  size = len(instructions)
   found = server.getsockopt(socket.SOL_SOCKET, _SO_GET_FILTER, size)
-  if len(found) != len(instructions):
+  if len(found) != len(parts):
     raise OSError('the filter was not attached')

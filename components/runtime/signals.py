@@ -1,6 +1,5 @@
 """Stop signals and waits with a time-out."""
 
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -30,47 +29,32 @@ class StopSignal(threading.Event):
       raise Stopped
 
 
-class LateSignal(StopSignal):
-  """A stop signal that follows another one after a delay.
+def delayed(
+  first: StopSignal,
+  seconds: float,
+  is_worth_it: Callable[[], bool] = lambda: True,
+) -> StopSignal:
+  """Returns a stop signal that follows another one after a delay.
 
   It leaves time to finish work after the first signal. Code that is done
-  earlier sets this signal itself.
+  earlier sets it itself.
+
+  Args:
+    first: The signal to follow.
+    seconds: The delay.
+    is_worth_it: Called once after the first signal, in another thread; if
+      false, there is no delay.
   """
+  late = StopSignal()
 
-  def __init__(
-    self,
-    first: StopSignal,
-    seconds: float,
-    is_worth_it: Callable[[], bool] = lambda: True,
-  ):
-    """Creates a signal that follows another, `seconds` after that is seen.
+  def follow() -> None:
+    first.wait()
+    if is_worth_it():
+      late.wait(seconds)
+    late.set()
 
-    `is_worth_it` is called once at that time; if false, there is no delay.
-    """
-    super().__init__()
-    self._first = first
-    self._seconds = seconds
-    self._is_worth_it = is_worth_it
-    self._seen_at: float | None = None
-
-  def is_set(self) -> bool:
-    if not super().is_set() and self._first.is_set():
-      if self._seen_at is None:
-        self._seen_at = time.monotonic()
-        if not self._is_worth_it():
-          self.set()
-      if time.monotonic() - self._seen_at >= self._seconds:
-        self.set()
-    return super().is_set()
-
-  def wait(self, timeout: float | None = None) -> bool:
-    deadline = time.monotonic() + (math.inf if timeout is None else timeout)
-    while not self.is_set():
-      left = deadline - time.monotonic()
-      if left <= 0:
-        return False
-      super().wait(min(left, _SLICE_SECONDS))
-    return True
+  threading.Thread(target=follow, name='delayed_stop', daemon=True).start()
+  return late
 
 
 def wait_for(

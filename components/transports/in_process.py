@@ -2,9 +2,7 @@
 
 import copy
 import dataclasses
-import os
-import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from repertory.components import replay
@@ -141,7 +139,6 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     self._actors = transport.actors
     self._actor_state: learner_side.ActorState | None = None
     self._checkpoint_directory = transport._checkpoint_directory
-    self._is_taken = threading.Event()
     experience, place = transport._experience, transport._place
     super().__init__(experience, place)
     self.batches = local.LocalBatches(table, experience.batch_size, place)
@@ -176,11 +173,10 @@ class InProcessLearnerSide(learner_side.LearnerSide):
       described['tables'][name]['inserts'] = state.num_inserts
     return described
 
-  def write_snapshot(self) -> str:
+  def take_snapshot(self) -> Callable[[], str]:
     directory = self._checkpoint_directory
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
-    os.makedirs(directory, exist_ok=True)
     copies = [(one.description, one.copy()) for one in self._local_tables]
     state = self._actor_state
     if state is not None:
@@ -188,12 +184,7 @@ class InProcessLearnerSide(learner_side.LearnerSide):
       if state.num_inserts is not None:
         contents = contents.until(state.num_inserts)
       copies[0] = table, dataclasses.replace(contents, actors=state.saved)
-    self._is_taken.set()
-    return local.write(directory, *copies)
-
-  def is_snapshot_taken(self) -> bool:
-    return self._is_taken.is_set()
+    return lambda: local.write(directory, *copies)
 
   def remove_snapshots(self) -> None:
-    self._is_taken.clear()
     replay.remove_checkpoints(self._checkpoint_directory)

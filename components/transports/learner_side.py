@@ -4,7 +4,7 @@ import abc
 import contextlib
 import dataclasses
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from repertory.components import replay
@@ -56,12 +56,11 @@ class Snapshots(abc.ABC):
     """Raises a CheckpointError if restored state lacks some of `describe`."""
 
   @abc.abstractmethod
-  def write_snapshot(self) -> str:
-    """Writes the experience, which may take long; returns the folder."""
+  def take_snapshot(self) -> Callable[[], str]:
+    """Fixes the contents of a snapshot; returns a function that writes it.
 
-  @abc.abstractmethod
-  def is_snapshot_taken(self) -> bool:
-    """Returns whether the contents of the current snapshot are fixed."""
+    That may take long. It returns the folder, and may run in another thread.
+    """
 
   @abc.abstractmethod
   def remove_snapshots(self) -> None:

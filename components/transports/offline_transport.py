@@ -238,10 +238,12 @@ class _OfflineLearnerSide(in_process.InProcessLearnerSide):
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
     """Does nothing, because all data were read again."""
 
-  def write_snapshot(self) -> str:
-    """Writes the sampler's state; returns the snapshot's folder."""
+  def take_snapshot(self) -> Callable[[], str]:
+    """As the base class, of the sampler's state."""
     contents = self._local_table.copy(has_leaves=False)
-    self._is_taken.set()
+    return lambda: self._write(contents)
+
+  def _write(self, contents: local.Contents) -> str:
     state = {name: getattr(contents, name) for name in snapshots.COUNTS}
     state['checksum'] = self._checksum
     with snapshots.replacing(self._checkpoint_directory) as (folder, path):

@@ -1,11 +1,16 @@
 """Transport through a replay server."""
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent import futures
 
 from repertory.components import replay
+from repertory.components.runtime import signals, worker_thread
 from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import learner_side, transport
+
+# Interval of checks whether Reverb has fixed the items of a checkpoint.
+_POLL_SECONDS = 0.002
 
 
 class ReverbTransport(transport.Transport):
@@ -72,11 +77,25 @@ class _ReverbLearnerSide(learner_side.LearnerSide):
     tables = self._experience.tables
     return replay.table_status(self._connection.client, tables)
 
-  def write_snapshot(self) -> str:
-    return replay.write_checkpoint(self._connection)
+  def take_snapshot(self) -> Callable[[], str]:
+    """As the base class. Reverb fixes the items after it has begun to write."""
+    thread = worker_thread.WorkerThread('replay_checkpoint')
+    writing = thread.submit(lambda: replay.write_checkpoint(self._connection))
+    thread.close(0.0)  # It ends after the call.
 
-  def is_snapshot_taken(self) -> bool:
-    return replay.is_snapshot_taken(self._checkpoint_directory)
+    def is_taken(seconds: float) -> bool:
+      is_done = futures.wait([writing], min(seconds, _POLL_SECONDS)).done
+      return bool(is_done) or replay.is_snapshot_taken(
+        self._checkpoint_directory
+      )
+
+    signals.wait_for(
+      is_taken,
+      lambda: f'the snapshot of {self._connection}',
+      self._connection.timeout_seconds,
+      signals.StopSignal(),  # The last checkpoint comes after a stop.
+    )
+    return writing.result
 
   def remove_snapshots(self) -> None:
     replay.remove_checkpoints(self._checkpoint_directory)

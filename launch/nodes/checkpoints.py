@@ -16,9 +16,6 @@ from repertory.components.runtime import signals, versions
 from repertory.launch.experiments import policy_description
 from repertory.launch.experiments import session as session_lib
 
-# Polling period of the replay snapshot.
-_POLL_SECONDS = 0.002
-
 # Timeout of `close` for a checkpoint being written.
 _CLOSE_SECONDS = 5.0
 
@@ -128,14 +125,11 @@ class CheckpointWriter:
     state['sharding'] = self._session.sharding
     state['transport'] = self._session.transport  # Also without replay.
     arrays = self._learner.save()
+    write_replay = None
     if has_snapshot:
       state.update(self._snapshots.describe())
-    self._writing = _start(lambda: self._write(arrays, state, has_snapshot))
-    while has_snapshot and not (
-      self._writing.done() or self._snapshots.is_snapshot_taken()
-    ):
-      self._check_time()
-      time.sleep(_POLL_SECONDS)
+      write_replay = self._snapshots.take_snapshot()
+    self._writing = _start(lambda: self._write(arrays, state, write_replay))
 
   def close(self) -> None:
     """Cancels the checkpoint being written, if any.
@@ -160,11 +154,11 @@ class CheckpointWriter:
     self,
     arrays: Mapping[str, np.ndarray],
     state: Mapping[str, Any],
-    has_snapshot: bool,
+    write_replay: Callable[[], str] | None,
   ) -> str:
     """Writes a checkpoint; runs in the writer thread."""
     try:
-      replay_path = self._snapshots.write_snapshot() if has_snapshot else None
+      replay_path = write_replay() if write_replay else None
       if self._is_closed:
         raise signals.Stopped
       session = self._session
@@ -177,7 +171,7 @@ class CheckpointWriter:
       return path
     finally:
       # The checkpoint has its own links. The next one removes what is left.
-      if has_snapshot:
+      if write_replay:
         with contextlib.suppress(OSError):
           self._snapshots.remove_snapshots()
 
@@ -217,7 +211,7 @@ class CheckpointWriter:
     limit = self._experiment.timeout_seconds
     if time.monotonic() - self._begun_at > limit:
       raise TimeoutError(
-        f'Waited {limit:g} seconds for a checkpoint to be written, and for the '
+        f'Waited {limit:g} seconds for a checkpoint to be written, with a '
         f'snapshot of {self._snapshots}.'
       )
 

@@ -174,11 +174,8 @@ class LearnerDeposits(transports.Snapshots):
   def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
     """Does nothing: each learner checks its own part."""
 
-  def write_snapshot(self) -> str:
-    return self._snapshot
-
-  def is_snapshot_taken(self) -> bool:
-    return True  # Since `flush`.
+  def take_snapshot(self) -> Callable[[], str]:
+    return lambda: self._snapshot  # Complete since `flush`.
 
   def remove_snapshots(self) -> None:
     if os.path.isdir(self._snapshot):

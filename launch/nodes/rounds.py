@@ -416,5 +416,5 @@ def finishing_rounds(context: node.Context) -> node.Context:
     except Exception:  # The coordinator may have ended.
       return False
 
-  late = signals.LateSignal(context.stop, _FINISH_SECONDS, is_without_failure)
+  late = signals.delayed(context.stop, _FINISH_SECONDS, is_without_failure)
   return dataclasses.replace(context, stop=late)

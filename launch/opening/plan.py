@@ -93,7 +93,7 @@ def make_plan(
   storage = None
   if experiment.storage is not None:
     where = experiment.storage, experiment.directory
-    storage = checkpoints.open_storage(*where)
+    storage = checkpoints.Storage(*where)
   return Plan(
     experiment,
     callback_list,

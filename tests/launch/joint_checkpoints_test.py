@@ -43,7 +43,7 @@ def test_waits_for_new_archives_of_all(tmp_path):
   assert deposits.prepare() and deposits.is_complete
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
-  folder = deposits.write_snapshot()
+  folder = deposits.take_snapshot()()
   for index, steps in enumerate((3, 5)):
     with zipfile.ZipFile(f'{folder}/learner_{index}.zip') as archive:
       state = json.loads(archive.read('state.json'))

@@ -392,7 +392,6 @@ class LocalBatches(batches.Batches):
     self._table = table
     self._batch_size = batch_size
     self._place = place or waits.WaitPolicy()
-    self._timeout_start = 0.0
     self._is_closed = False
 
   @property
@@ -404,13 +403,11 @@ class LocalBatches(batches.Batches):
     if self._is_closed:
       raise signals.Stopped
     place, table, since = self._place, self._table, time.monotonic()
-    sample = table.sample(self._batch_size, 0)  # Also after the stop signal.
-    while sample is None:
+    seconds = 0.0  # At first, a batch is taken even after the stop signal.
+    while (sample := table.sample(self._batch_size, seconds)) is None:
       if self._is_closed or place.stop.is_set():
         raise signals.Stopped
-      sample = table.sample(self._batch_size, _SLICE_SECONDS)
-      if sample is not None:
-        break
+      seconds = _SLICE_SECONDS
       waited = time.monotonic() - max(since, self._timeout_start)
       if waited > place.timeout_seconds:
         wait = waits.describe_batch(table.description, place, table.status)
@@ -421,9 +418,6 @@ class LocalBatches(batches.Batches):
       if batch_timeout is not None and waited > batch_timeout:
         raise batches.BatchTimeout
     return sample
-
-  def reset_timeout(self) -> None:
-    self._timeout_start = time.monotonic()
 
   def close(self) -> None:
     self._is_closed = True

@@ -67,7 +67,6 @@ class ReplayDataset(batches.Batches):
     self._open()
     self._is_starved = False
     self._waiting_since: float | None = None
-    self._timeout_start = 0.0
     self._timed_out = False
     self._watcher = threading.Thread(
       target=self._watch, name='replay_dataset_watcher', daemon=True
@@ -139,9 +138,6 @@ class ReplayDataset(batches.Batches):
           self._open()
       raise batches.BatchTimeout
     raise signals.Stopped
-
-  def reset_timeout(self) -> None:
-    self._timeout_start = time.monotonic()
 
   def close(self) -> None:
     """Ends current and future waits, and the watching thread."""

@@ -1,7 +1,6 @@
 """Replay server."""
 
 import os
-import socket
 from collections.abc import Sequence
 
 import reverb
@@ -21,15 +20,13 @@ _SELECTORS = {
 
 def make_server(
   tables: Sequence[tables_lib.TableSpec],
-  port: int | None = None,
   checkpoint_directory: str | None = None,
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
 ) -> reverb.Server:
-  """Starts a replay server in this process, with a free port by default.
+  """Starts a replay server in this process, at a free port.
 
   Args:
     tables: Descriptions of its tables.
-    port: Port of the server.
     checkpoint_directory: Directory for `client.checkpoint()`, whose complete
       checkpoint is restored; None disables both.
     interface: Network interface of the server. Reverb has no authentication:
@@ -37,11 +34,7 @@ def make_server(
 
   Raises:
     CheckpointError: If the checkpoint cannot be read.
-    ValueError: If the port is in use. Reverb would start nevertheless, and
-      clients would reach either server.
   """
-  if port is not None:
-    _check_port_is_free(port)
   checkpointer = None
   if checkpoint_directory is not None:
     os.makedirs(checkpoint_directory, exist_ok=True)
@@ -50,7 +43,7 @@ def make_server(
     )
   made = [make_table(table) for table in tables]
   try:
-    server = reverb.Server(made, port, checkpointer)
+    server = reverb.Server(made, None, checkpointer)
   except RuntimeError as error:  # Reverb raises no specific type.
     if checkpoint_directory is None or not os.listdir(checkpoint_directory):
       raise
@@ -93,13 +86,3 @@ def make_table(table: tables_lib.TableSpec) -> reverb.Table:
     rate_limiter=limiter,
     signature=table.packing.stored_signature,
   )
-
-
-def _check_port_is_free(port: int) -> None:
-  with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-    probe.settimeout(1)
-    if probe.connect_ex(('localhost', port)) == 0:
-      raise ValueError(
-        'port must be free for the replay server, but another process listens '
-        f'on {port}. Choose another.'
-      )

@@ -107,13 +107,13 @@ class TestOpenStorage:
     # As if it were not installed.
     monkeypatch.setitem(sys.modules, 's3fs', None)
     with pytest.raises(SettingError, match=message) as caught:
-      checkpoints.open_storage(url, 'runs/a')
+      checkpoints.Storage(url, 'runs/a')
     assert caught.value.setting == 'storage'
     assert url in str(caught.value)
 
   def test_passwords_are_not_shown(self):
     with pytest.raises(SettingError, match=r'://\*\*\*@host/a') as caught:
-      checkpoints.open_storage('nonsense://me:secret@host/a', 'runs/a')
+      checkpoints.Storage('nonsense://me:secret@host/a', 'runs/a')
     assert 'secret' not in str(caught.value)
 
   @pytest.mark.parametrize(
@@ -123,4 +123,4 @@ class TestOpenStorage:
     monkeypatch.chdir(tmp_path)
     (tmp_path / 'link').symlink_to('run')
     with pytest.raises(SettingError, match=r'apart .*directory or inside'):
-      checkpoints.open_storage(given.format(tmp_path), 'run')
+      checkpoints.Storage(given.format(tmp_path), 'run')

@@ -10,7 +10,7 @@ import time
 import numpy as np
 import pytest
 
-from repertory.components.gossip import links, participant
+from repertory.components.gossip import participant
 from repertory.components.inference import addresses
 from repertory.components.runtime import callers
 
@@ -85,7 +85,7 @@ def test_one_that_starts_again_is_found(add):
 @pytest.fixture(name='inlet')
 def _inlet():
   like = np.zeros([3], np.float32)
-  made = links.Inlet(['a'], like, callers.Fencing('token'))
+  made = participant.Inlet(['a'], like, callers.Fencing('token'))
   yield made
   made.close()
 
@@ -127,7 +127,7 @@ def test_nonsense_ends_its_link_alone(inlet):
 
 
 def test_slow_handshakes_are_refused(inlet, monkeypatch):
-  monkeypatch.setattr(links, 'TIMEOUT_SECONDS', 0.5)
+  monkeypatch.setattr(participant, 'TIMEOUT_SECONDS', 0.5)
   slow = addresses.connect(inlet.address, _SECONDS)
   deadline = time.monotonic() + _SECONDS
   with pytest.raises(OSError, match=r'pipe|reset'):
@@ -152,7 +152,9 @@ def _wait(condition):
 def test_a_neighbor_that_reads_nothing_blocks_nobody():
   listener, address = addresses.listen(addresses.make_address())
   listener.setblocking(True)
-  outlet = links.Outlet('b', lambda: address, callers.Caller('a', 0, 'token'))
+  outlet = participant.Outlet(
+    'b', lambda: address, callers.Caller('a', 0, 'token')
+  )
   stream, _ = listener.accept()
   stream.makefile('rb').readline()
   vector = np.zeros([1 << 20], np.float32)

@@ -7,8 +7,8 @@ import pytest
 from repertory.components.inference import (
   addresses,
   client,
+  connections,
   frames,
-  handshakes,
 )
 from repertory.components.runtime import callers, signals
 from support.launch import inference_fixture, raw_lane
@@ -107,7 +107,7 @@ class TestLateHandshake:
     ],
   )
   def test_is_refused(self, data, message, monkeypatch):
-    monkeypatch.setattr(handshakes, 'TIMEOUT_SECONDS', 1.0)
+    monkeypatch.setattr(connections, 'HANDSHAKE_SECONDS', 1.0)
     with inference_fixture.serving() as it:
       late = it.speak(data)
       other = it.connection([0])  # By now the first one is accepted, too.

@@ -1,7 +1,5 @@
 """Tests of the replay server and the status of its tables."""
 
-import socket
-
 import pytest
 
 from repertory.components import replay
@@ -18,17 +16,6 @@ TABLE = replay.uniform(
 def _no_threads_left():
   with replay_fixture.no_threads_left():
     yield
-
-
-def test_port_in_use_is_refused():
-  with socket.socket() as other:
-    other.bind(('localhost', 0))
-    other.listen()
-    port = other.getsockname()[1]
-    with pytest.raises(
-      ValueError, match=f'port must be free .* listens on {port}'
-    ):
-      replay.make_server([TABLE], port)
 
 
 def test_waiting_side_is_the_one_that_waits():

@@ -127,8 +127,7 @@ class TestSnapshots:
       return write(*arguments)
 
     monkeypatch.setattr(local, 'write', write_later)
-    writing = replay_fixture.Call(end.write_snapshot)
-    replay_fixture.wait_until(end.is_snapshot_taken, 'the copy')
+    writing = replay_fixture.Call(end.take_snapshot())
     for _ in range(3):
       next(end.batches)
     _add(transport, 10).close()

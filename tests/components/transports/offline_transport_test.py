@@ -153,7 +153,7 @@ class TestDraws:
     assert [next(first.batches).keys.tolist() for _ in range(3)] == keys[:3]
     first.flush()
     assert first.describe()['transport'] == 'data'
-    first.write_snapshot()
+    first.take_snapshot()()
     second = _open(data, described, directory=folder).make_learner_side()
     assert [next(second.batches).keys.tolist() for _ in range(3)] == keys[3:]
 
@@ -168,7 +168,7 @@ class TestDraws:
     keys = np.arange(23, dtype=np.uint64)
     end.priorities.update(keys, np.where(keys == 7, 1.0, 1e-3))
     end.flush()
-    end.write_snapshot()
+    end.take_snapshot()()
     expected = 1 / (1 + 22 * 1e-3)
     end = _open(data, described, directory=folder).make_learner_side()
     sample = next(end.batches)
@@ -182,7 +182,7 @@ class TestDraws:
     data = _record(tmp_path / 'data')
     end = _open(data, described, directory=folder).make_learner_side()
     end.priorities.update(np.uint64([0]), np.float64([50]))
-    end.write_snapshot()
+    end.take_snapshot()()
     # The same number, but the last one does not terminate.
     others = [*_EPISODES[:-1], (5, 9, False)]
     data = _record(tmp_path / 'other', others)

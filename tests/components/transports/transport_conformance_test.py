@@ -198,10 +198,8 @@ class TransportConformance:
       self.add(transport, *range(20))
       with self.learn(transport) as end:
         numbers = _numbers(self.draw(end))
-        assert not end.is_snapshot_taken()
         state = end.describe()
-        path = self.call(end.write_snapshot)
-        assert end.is_snapshot_taken()
+        path = self.call(self.call(end.take_snapshot))
         checkpointing.prepare_replay(path, second)
         end.remove_snapshots()
         assert not os.path.exists(path)
