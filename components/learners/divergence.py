@@ -8,6 +8,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import interfaces, types
+from repertory.components.config import choices
 from repertory.components.learners import optimizers
 
 # Not `module.variables`: Sonnet's raises an error for a module without any, and
@@ -32,6 +33,15 @@ class Divergence:
   action: str = 'stop'
   directory: str | None = None
   max_skips: int = 100
+
+  def __post_init__(self):
+    if self.action not in choices.DIVERGENCE_ACTIONS:
+      raise ValueError(
+        f'action must be one of {", ".join(choices.DIVERGENCE_ACTIONS)}; got '
+        f'{self.action!r}.'
+      )
+    if self.max_skips < 0:
+      raise ValueError(f'max_skips must be at least 0, got {self.max_skips}.')
 
 
 def undone_unless_finite(

@@ -101,6 +101,11 @@ def shuffled_minibatches(
   Returns indices of items, int32 `[E · M, ⌈N / M⌉]`, and whether they count,
   bool. They follow from the seed, int32 `[2]`.
   """
+  if not 1 <= num_minibatches <= num_items:
+    raise ValueError(
+      f'num_minibatches must be in [1, num_items] = [1, {num_items}], got '
+      f'{num_minibatches}.'
+    )
   parts = np.array_split(np.arange(num_items), num_minibatches)
   places = np.full([num_minibatches, len(parts[0])], num_items)
   for row, part in zip(places, parts):

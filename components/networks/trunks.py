@@ -190,6 +190,11 @@ class SimBa(snt.Module):
   def __init__(self, hidden_sizes: Sequence[int]):
     """Creates blocks of the given sizes, at least one and all of them D."""
     super().__init__(name='simba')
+    if len(set(hidden_sizes)) != 1:
+      raise ValueError(
+        'hidden_sizes must be one or more equal sizes, one for each block, got '
+        f'{hidden_sizes}.'
+      )
     self._linear = snt.Linear(
       hidden_sizes[0], w_init=snt.initializers.Orthogonal(), name='linear'
     )

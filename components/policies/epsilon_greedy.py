@@ -27,6 +27,10 @@ def epsilon_ladder(
   Returns:
     ε by environment id.
   """
+  if num_environments < 1:
+    raise ValueError(
+      f'num_environments must be at least 1, got {num_environments}.'
+    )
   positions = [0.5]
   if num_environments > 1:
     positions = [i / (num_environments - 1) for i in range(num_environments)]

@@ -145,6 +145,11 @@ class TableSpec:
     The cost of an item in Reverb hardly depends on its size. So small items are
     stored as one that are created together, and sampled in order.
     """
+    if not self.is_queue:
+      raise ValueError(
+        f"Table '{self.name}' must be a queue to hold bundles: randomly "
+        'sampled items must not be correlated.'
+      )
     num_bytes = sum(map(packing.num_bytes, tree.flatten(self.signature)))
     most = min(size, self.max_size, _MAX_BUNDLE_BYTES // max(1, num_bytes))
     divisors = [n for n in range(1, most + 1) if size % n == 0]

@@ -18,7 +18,7 @@ class Experience:
 
   Attributes:
     items: Items made of the steps: `adders.Transitions`, `adders.Sequences` or
-      a custom `adders.Items`.
+      a custom `adders.ItemSpec`.
     tables: Replay tables: actors write to the first, which the learner samples,
       or the Bellman updaters.
     batch_size: Items per learner step from the table.

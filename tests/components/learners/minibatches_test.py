@@ -46,6 +46,12 @@ def test_order_is_new_in_each_epoch_and_follows_from_the_seed():
     assert np.any(minibatches(seed, **sizes)[0] != first)
 
 
+@pytest.mark.parametrize('num_minibatches', [0, 6])
+def test_wrong_number_is_named(num_minibatches):
+  with pytest.raises(ValueError, match=r'in \[1, num_items\] = \[1, 5\]'):
+    minibatches(num_items=5, num_epochs=1, num_minibatches=num_minibatches)
+
+
 def test_steps_count_each_item_once_in_each_epoch():
   # Seven unrolls of two steps; the last step of the last one did not happen.
   mask = np.ones([7, 2], bool)

@@ -45,6 +45,11 @@ class TestTruncatedQuantiles:
       [[1, 2, 5, 7, 8, 9], [0, 1, 2, 3, 4, 5]],
     )
 
+  @pytest.mark.parametrize('num_dropped', [-1, 2])
+  def test_refuses_numbers(self, num_dropped):
+    with pytest.raises(ValueError, match=r'must be in \[0, 2\).* got'):
+      losses.truncated_quantiles(constant([[[1, 5]]]), num_dropped)
+
 
 class TestSoftPolicyLoss:
   def test_by_hand(self):

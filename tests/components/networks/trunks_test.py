@@ -75,6 +75,11 @@ class TestSimBa:
       network(normal(6, 3)), norm(values, 'layer_norm', x), rtol=1e-3, atol=1e-4
     )
 
+  @pytest.mark.parametrize('sizes', [(), (3, 4)])
+  def test_refuses_sizes(self, sizes):
+    with pytest.raises(ValueError, match='one for each block, got'):
+      networks.SimBa(sizes)
+
 
 class TestBatchRenormMLP:
   """`numpy_sac.py` has a twin of the layers."""

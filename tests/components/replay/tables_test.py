@@ -54,6 +54,12 @@ def test_bundles_divide_the_size_and_are_small(
   assert queue.bundled(size).max_size == max_size
 
 
+def test_only_queues_hold_bundles():
+  table = replay.uniform(replay_fixture.SIGNATURE, 3, replay_fixture.NO_LIMIT)
+  with pytest.raises(ValueError, match='must be a queue to hold bundles'):
+    table.bundled(3)
+
+
 @pytest.mark.parametrize('name', ['max_size', 'max_times_sampled'])
 def test_check_of_what_reverb_can_count(name):
   largest = 2**31 - 1
