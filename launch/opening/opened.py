@@ -18,7 +18,7 @@ from repertory.launch.opening import remote_storage, warm_start
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-  """A run whose directory, and storage if any, is held for it.
+  """Start of a run, new or resumed; `open_run` holds its directory.
 
   Attributes:
     plan: The checked run.
@@ -35,7 +35,7 @@ class Opened:
   message: str = ''
 
   def make_session(self) -> session_lib.Session:
-    """Makes what nodes get of the run."""
+    """Makes the session, for the nodes of the run."""
     plan = self.plan
     state = self.checkpoint.state if self.checkpoint else {}
     counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}
