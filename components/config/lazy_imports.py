@@ -7,7 +7,7 @@ settings does without TensorFlow, which takes two seconds to import.
 import ast
 import functools
 import importlib
-import pathlib
+import inspect
 import pkgutil
 import sys
 from collections.abc import Callable
@@ -58,10 +58,11 @@ def modules(
 @functools.cache
 def _exports(package: str) -> dict[str, str]:
   """Returns the module of each name imported under `if TYPE_CHECKING:`."""
-  file = sys.modules[package].__file__ or ''
+  # Read, so that each name is written once; also from a zip file.
+  source = inspect.getsource(sys.modules[package])
   return {
     alias.name: node.module
-    for block in ast.parse(pathlib.Path(file).read_text('utf-8')).body
+    for block in ast.parse(source).body
     if isinstance(block, ast.If) and ast.unparse(block.test) == 'TYPE_CHECKING'
     for node in block.body
     if isinstance(node, ast.ImportFrom) and node.module not in (None, package)

@@ -41,7 +41,7 @@ class CsvFile(base.Logger):
 
     Raises:
       GarbledError: If no rows can be appended to the file: it is not text, has
-        duplicate columns, or rows longer than the header.
+        no header or duplicate columns, or rows longer than the header.
     """
     self._path = os.path.realpath(path)
     self._lock = threading.Lock()

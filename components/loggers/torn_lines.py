@@ -1,5 +1,6 @@
 """Reads files of lines whose writer was killed in the middle of a line."""
 
+import contextlib
 import csv
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -34,16 +35,17 @@ def read_csv(file: BinaryIO) -> tuple[list[str], list[list[str]]]:
   """Returns the columns of a CSV file and its rows, which may be shorter.
 
   Raises:
-    GarbledError: If it is not CSV, repeats a column, or has longer rows.
+    GarbledError: If it is not CSV, has no header of names, repeats a column,
+      or has longer rows.
   """
   try:
     rows = list(csv.reader(whole_lines(file), strict=True))
   except csv.Error as error:
     raise GarbledError(str(error)) from error
   columns = rows.pop(0) if rows else []
-  if len(set(columns)) != len(columns):
+  if len(set(columns)) != len(columns) or any(map(_is_number, columns)):
     raise GarbledError(
-      f'expected a header without repeated columns, found {columns}'
+      f'expected a header of names without repeated columns, found {columns}'
     )
   longest = max(map(len, rows), default=0)
   if longest > len(columns):
@@ -52,3 +54,10 @@ def read_csv(file: BinaryIO) -> tuple[list[str], list[list[str]]]:
       f'found {longest}'
     )
   return columns, rows
+
+
+def _is_number(text: str) -> bool:
+  with contextlib.suppress(ValueError):
+    float(text or 0)
+    return True
+  return False

@@ -1,4 +1,4 @@
-"""Descriptions of runs: experiments, sessions, names, directories, failures."""
+"""Descriptions of runs: experiments, sessions, names, directories, policies."""
 
 from repertory.components.config import lazy_imports
 

@@ -16,6 +16,7 @@ from repertory.components.config import settings
 from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
+from repertory.launch.platform import watchdog
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
@@ -132,13 +133,18 @@ def find_spec(experiment: Any) -> specs.EnvironmentSpec:
 
 
 def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
-  """Makes an environment, and closes it."""
   name = f"environment '{experiment.environment}'"
   if evaluates:
     name = f'environment of {_EVALUATION_FACTORY}'
+  return read_spec(name, settings_of(experiment, evaluates), experiment.seed)
+
+
+def read_spec(
+  name: str, environment: EnvironmentSettings, seed: int
+) -> specs.EnvironmentSpec:
+  """Makes an environment, named in errors, and closes it; returns its spec."""
   with making(name):
-    made_by = settings_of(experiment, evaluates)
-    environments = made_by.make_environments([experiment.seed])
+    environments = environment.make_environments([seed])
     try:
       return specs.make_environment_spec(environments)
     finally:
@@ -150,9 +156,10 @@ def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
 
 @contextlib.contextmanager
 def making(name: str) -> Iterator[None]:
-  """Names an environment in errors of its code, which may be of any type."""
+  """Names an environment whose code may hang, or raise any error."""
   try:
-    yield
+    with watchdog.limited(watchdog.START_SECONDS, f'{name} to be made'):
+      yield
   except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
     raise  # Their messages say what to do.
   except BaseException as error:  # Including SystemExit and StopIteration.

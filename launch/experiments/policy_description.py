@@ -35,6 +35,7 @@ _ENTRIES = {
   'learner_steps': (int, 0),
   'runs': (int, 0),
 }
+_COUNTS = ('steps', 'learner_steps', 'runs')
 
 
 def describe(
@@ -86,7 +87,7 @@ def check(saved: checkpointing.Checkpoint, directory: str) -> dict[str, Any]:
     )
   identity = without_tables(identity)
   for name, (kind, least) in _ENTRIES.items():
-    value = identity.get(name, counts.get(name))
+    value = (counts if name in _COUNTS else identity).get(name)
     if not isinstance(value, kind) or (least is not None and value < least):
       at_least = '' if least is None else f', at least {least}'
       raise ValueError(

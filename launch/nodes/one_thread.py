@@ -104,12 +104,18 @@ class OneThread:
       is_alone=True,
       shown=self._show_start,
     )
-    # Compilation may take longer than any step.
-    with self._watched(watchdog.START_SECONDS), self._at(name):
+    with self.starting(name):
       node = make(context)
       self._nodes.append(node)
       self._coordinator.register(name, node.description)
     return node
+
+  @contextlib.contextmanager
+  def starting(self, name: str) -> Iterator[None]:
+    """Watches the start of a node, and attributes exceptions to it."""
+    # Compilation may take longer than any step.
+    with self._watched(watchdog.START_SECONDS), self._at(name):
+      yield
 
   def make_evaluator(
     self, learner: learning.LearningNode

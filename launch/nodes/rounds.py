@@ -315,7 +315,7 @@ def make(
 
 
 class RoundActorNode(actor.ActorNode):
-  """Actor that acts in rounds; these limit its steps, not the coordinator."""
+  """Actor in `Rounds`, which limit its steps in place of the coordinator."""
 
   def __init__(
     self,

@@ -27,7 +27,7 @@ _Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-  """A run whose directory, and storage if any, is held for it.
+  """Start of a run, new or resumed; `open_run` holds its directory.
 
   Attributes:
     plan: The checked run.
@@ -46,7 +46,7 @@ class Opened:
   message: str = ''
 
   def make_session(self) -> session_lib.Session:
-    """Makes what nodes get of the run."""
+    """Makes the session, for the nodes of the run."""
     plan = self.plan
     state = self.checkpoint.state if self.checkpoint else {}
     counts = {'steps': 0, 'episodes': 0, 'learner_steps': 0, 'runs': 0}

@@ -15,7 +15,6 @@ from repertory.launch.experiments import environment_batches, preflight
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.nodes import offline_checks
-from repertory.launch.platform import watchdog
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -77,9 +76,7 @@ def make_plan(
   if layout.topology.has_program and layout.launcher.needs_pickles:
     callback_list.check_can_travel(layout.launcher.name)
   _check_tensorflow()
-  awaited = f"environment '{experiment.environment}' to be made"
-  with watchdog.limited(watchdog.START_SECONDS, awaited):
-    spec = environment_batches.find_spec(experiment)
+  spec = environment_batches.find_spec(experiment)
   agents_registry.check_fits(
     experiment.builder, spec, experiment.agent, experiment.environment
   )

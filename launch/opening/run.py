@@ -101,7 +101,8 @@ def run(
     with interrupts.raising_signals():  # There is nothing to save yet.
       with terminal.saying('trying environment and network', display):
         plan = plan_lib.make_plan(experiment, topology, launch_type)
-      opened = stack.enter_context(opened_lib.open_run(plan, fresh, report))
+      with terminal.saying('opening its directory', display):
+        opened = stack.enter_context(opened_lib.open_run(plan, fresh, report))
       session = opened.make_session()
       if not plan.experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.log_directory))

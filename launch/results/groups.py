@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,15 +90,11 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
     first, *_ = own = [members[seed] for seed in sorted(members)]
     agent, environment = first.agent or '', first.environment or ''
     groups.append(Group(agent, environment, _describe_run(first), own))
-  named = []
-  for agent in {group.agent for group in groups}:
-    own = [group for group in groups if group.agent == agent]
-    names = _find_distinguishing(own)
-    for one in own:
-      given = one.settings
-      texts = [_write(name, given[name]) for name in names if name in given]
-      label = ', '.join([agent, *texts])
-      named.append(dataclasses.replace(one, label=label))
+  # Rounded, unless that makes two labels equal.
+  named = max(
+    (list(_name(groups, longest)) for longest in (8, 99)),
+    key=lambda named: len({one.label for one in named}),
+  )
   named.sort(key=lambda one: (one.label, one.environment))
   return Grouped(named, notes)
 
@@ -160,6 +156,20 @@ def _freeze(value: Any) -> str:
   return json.dumps(value, sort_keys=True, default=str)
 
 
+def _name(groups: Sequence[Group], longest: int) -> Iterator[Group]:
+  """Labels groups by agent and distinguishing settings.
+
+  Floats of more than `longest` characters are rounded.
+  """
+  for agent in {group.agent for group in groups}:
+    own = [group for group in groups if group.agent == agent]
+    names = _find_distinguishing(own)
+    for one in own:
+      given = one.settings
+      texts = [_write(n, given[n], longest) for n in names if n in given]
+      yield dataclasses.replace(one, label=', '.join([agent, *texts]))
+
+
 def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
   """Returns the settings that distinguish groups of each environment.
 
@@ -194,11 +204,14 @@ def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
   return list(distinguishing)
 
 
-def _write(name: str, value: Any) -> str:
-  if isinstance(value, (list, tuple)):
-    text = ','.join(map(str, value))
-  else:
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+def _write(name: str, value: Any, longest: int) -> str:
+  def write(one: Any) -> str:
+    if isinstance(one, float) and len(str(one)) > longest:
+      return f'{one:.4g}'
+    return str(one).lower() if isinstance(one, bool) else str(one)
+
+  parts = value if isinstance(value, (list, tuple)) else [value]
+  text = ','.join(map(write, parts))
   return text if name in _PLAIN_BY_THEMSELVES else f'{name}={text}'
 
 

@@ -158,7 +158,7 @@ def _make_actor(thread, session, transport, learner):
   )
   if experiment.deterministic:
     states = transport.actors
-    with thread.named(actor):
+    with thread.starting(actor.name):  # It unpickles environments.
       if states.restored:
         actor.restore(states.restored)
       if experiment.checkpoint_replay:

@@ -119,7 +119,7 @@ class Topology(abc.ABC):
   def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
-    `experiments.preflight.describe` chooses one. A resumed run keeps the
+    `opening.opened` chooses one. A resumed run keeps the
     transport that wrote its tables, if supported; else its tables begin empty.
     """
     del experiment

@@ -37,9 +37,8 @@ def evaluate(
     num_episodes: Number of episodes, at least 1.
     best: Whether to evaluate the policy with the best evaluation return during
       training, instead of the newest.
-    video: Folder for videos of the episodes, see
-      `videos.VideoRecorder`; True for `videos` in
-      the experiment's directory, False for no videos.
+    video: Folder for videos of the episodes, see `videos.VideoRecorder`; True
+      for `videos` in the experiment's directory, False for no videos.
     video_format: File format of videos, 'mp4' or 'gif'.
     trust: Whether to import modules named in the checkpoint, such as
       'my_module:MyBuilder', which runs their code.

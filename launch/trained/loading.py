@@ -19,7 +19,6 @@ from repertory.launch.experiments import (
 )
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.platform import watchdog
 
 # Maximum batch size of environments.
 BATCH_SIZE = 10
@@ -62,9 +61,9 @@ class Trained:
     self.num_environments: int = identity['num_environments']
     spec = policy_description.read_spec(checkpoint, builder)
     if spec is None:
-      batch = self._make(self._environments, [identity['seed']])
-      spec = specs.make_environment_spec(batch)
-      batch.close()
+      spec = environment_batches.read_spec(
+        self._environment_name, self._environments, identity['seed']
+      )
     self.spec = self.original_spec = spec
     if builder.observes_previous_action_and_reward:
       observations = previous_action.original(spec.observations)
@@ -94,7 +93,9 @@ class Trained:
     if renders:
       factory = rendering.enable(environments.factory)
       environments = dataclasses.replace(environments, factory=factory)
-    batch = self._make(environments, seeds)
+    # Its code may raise anything, or hang.
+    with environment_batches.making(self._environment_name):
+      batch = environments.make_environments(seeds)
     try:
       found = specs.make_environment_spec(batch)
       setting = 'environment_factory'
@@ -103,6 +104,10 @@ class Trained:
       batch.close()
       raise
     return batch
+
+  @property
+  def _environment_name(self) -> str:
+    return f"environment '{self.environment}'"
 
   @property
   def _environments(self) -> environment_batches.EnvironmentSettings:
@@ -114,17 +119,6 @@ class Trained:
     return environment_batches.EnvironmentSettings(
       factory, self.builder.observes_previous_action_and_reward
     )
-
-  def _make(
-    self,
-    environments: environment_batches.EnvironmentSettings,
-    seeds: Sequence[int],
-  ) -> environment_batches.EnvironmentBatch:
-    """Makes a batch, whose code may raise anything, or hang."""
-    name = f"environment '{self.environment}'"
-    limit = watchdog.limited(watchdog.START_SECONDS, f'{name} to be made')
-    with limit, environment_batches.making(name):
-      return environments.make_environments(seeds)
 
 
 def read(

@@ -1,5 +1,7 @@
 """Tests of evaluations in other environments and with custom metrics."""
 
+import time
+
 import dm_env
 import numpy as np
 import pytest
@@ -9,6 +11,8 @@ from repertory.agents import dqn, r2d2
 from repertory.components.actors import episode_metrics
 from repertory.components.config.settings import SettingError
 from repertory.environments.games import catch
+from repertory.launch.experiments import environment_batches
+from repertory.launch.platform import watchdog
 from support.launch import log_files, recording_hooks
 from support.system import rare_cases
 
@@ -101,6 +105,15 @@ def test_environment_that_does_not_fit_is_refused(tmp_path, factory, problem):
     launch.run(experiment, display=False)
   assert caught.value.setting == 'evaluation_environment_factory'
   assert not list(tmp_path.iterdir())
+
+
+def test_environment_that_hangs_is_named(tmp_path, monkeypatch):
+  monkeypatch.setattr(watchdog, 'START_SECONDS', 0.5)
+  experiment = _make(
+    tmp_path, evaluation_environment_factory=lambda seed: time.sleep(60)
+  )
+  with pytest.raises(TimeoutError, match='of evaluation_environment_factory'):
+    environment_batches.find_spec(experiment)
 
 
 @pytest.mark.parametrize(

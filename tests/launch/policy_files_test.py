@@ -79,11 +79,14 @@ class _Pair(NamedTuple):
   right: specs.Array
 
 
-def test_nests_that_json_lacks_are_asked_of_the_environment(tmp_path):
+def test_nests_that_json_lacks_are_asked_of_the_environment(
+  tmp_path, monkeypatch
+):
   experiment = trained_agents.make_experiment('sac', tmp_path)
   actions = experiment.environment_factory(0).action_spec()
   vector = specs.Array((3,), np.float32)
   made = trained_agents.Environment(_Pair(vector, vector), actions)
+  monkeypatch.setattr(made, 'close', _forbid)  # It is needed no more.
   experiment = dataclasses.replace(
     experiment, environment_factory=lambda seed: made
   )
@@ -141,7 +144,11 @@ class TestDamage:
     ('counts', 'name'), [({}, 'steps'), ({'steps': -1}, 'steps'), ([], 'names')]
   )
   def test_counts_that_are_none(self, run, counts, name):
-    _change(run, counts=counts)
+    saved = checkpointing.Checkpointer(f'{run}/checkpoints').load_policy()
+    assert saved is not None
+    # Counts are no settings of the experiment.
+    experiment = {**saved.state['experiment'], 'steps': 1}
+    _change(run, counts=counts, experiment=experiment)
     with pytest.raises(ValueError, match=f'must have .*{name}'):
       launch.load_policy(run)
 

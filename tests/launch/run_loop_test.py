@@ -2,12 +2,16 @@
 
 import pathlib
 import signal
+import time
 
 import pytest
 
 from repertory import launch
+from repertory.components.transports import in_process
 from repertory.environments.registry import registry
-from repertory.launch.platform import interrupts
+from repertory.launch.experiments import directories
+from repertory.launch.nodes import actor
+from repertory.launch.platform import interrupts, watchdog
 from repertory.launch.topologies import single
 from support.environments import troubled_environments
 from support.launch import sessions
@@ -23,11 +27,16 @@ def test_errors_of_an_environment_fail_its_node(tmp_path):
   factory = troubled_environments.Troubled(2, 'step', lambda: _raise(error))
   with pytest.raises(launch.NodeError) as caught:
     launch.run(
-      troubled_environments.make_experiment(tmp_path, factory), display=False
+      troubled_environments.make_experiment(
+        tmp_path, factory, deterministic=True
+      ),
+      display=False,
     )
   assert caught.value.failure.node == 'actor/0'
   assert type(error).__name__ in caught.value.failure.summary
-  assert (tmp_path / 'run' / 'checkpoints' / '00000001').is_dir()
+  checkpoint = directories.load_checkpoint(str(tmp_path / 'run'))
+  assert checkpoint is not None
+  assert not checkpoint.state['is_exact']  # It failed in a step.
 
 
 def test_second_interrupt_ends_it_at_once(tmp_path):
@@ -97,6 +106,27 @@ def test_hanging_environments_are_noticed(tmp_path, which, what, expected):
   ended = program.Program(['-c', code], str(tmp_path)).wait(120)
   assert expected in ended.output
   assert ended.left == []
+
+
+def test_actor_that_hangs_while_it_is_restored_is_noticed(
+  tmp_path, monkeypatch
+):
+  states, init = in_process.ActorStates, actor.ActorNode.__init__
+
+  def init_and_hurry(*arguments, **settings):
+    init(*arguments, **settings)
+    monkeypatch.setattr(watchdog, 'START_SECONDS', 0.5)
+
+  monkeypatch.setattr(in_process, 'ActorStates', lambda: states(b'saved'))
+  monkeypatch.setattr(actor.ActorNode, '__init__', init_and_hurry)
+  monkeypatch.setattr(actor.ActorNode, 'restore', lambda *_: time.sleep(60))
+  experiment = troubled_environments.make_experiment(
+    tmp_path, lambda seed: registry.make('catch', seed), deterministic=True,
+    stall_seconds=0.5,
+  )  # fmt: skip
+  with pytest.raises(launch.NodeError, match='has made no progress') as caught:
+    launch.run(experiment, display=False)
+  assert caught.value.failure.node == 'actor/0'
 
 
 def test_reports_the_steps_of_its_start(tmp_path):

@@ -1,6 +1,7 @@
 """Tests of `components/config/lazy_imports.py`."""
 
 import importlib
+import shutil
 import sys
 
 import pytest
@@ -15,15 +16,18 @@ __getattr__, __dir__ = lazy_imports.modules(__name__)
 """
 
 
-@pytest.fixture(name='own_package')
-def _own_package(tmp_path, monkeypatch):
-  folder = tmp_path / 'own_package'
-  folder.mkdir()
+@pytest.fixture(name='own_package', params=['folder', 'zip'])
+def _own_package(request, tmp_path, monkeypatch):
+  folder = tmp_path / 'root' / 'own_package'
+  folder.mkdir(parents=True)
   (folder / '__init__.py').write_text(_PACKAGE)
   (folder / 'numbers.py').write_text('class Number: pass\n')
   (folder / 'letters.py').write_text('ALPHA = 1\n')
   (folder / 'broken.py').write_text('import not_there_at_all\n')
-  monkeypatch.syspath_prepend(str(tmp_path))
+  path = folder.parent
+  if request.param == 'zip':
+    path = shutil.make_archive(str(tmp_path / 'own'), 'zip', path)
+  monkeypatch.syspath_prepend(str(path))
   yield importlib.import_module('own_package')
   for name in [name for name in sys.modules if name.startswith('own_package')]:
     del sys.modules[name]

@@ -151,6 +151,7 @@ class TestJsonl:
     (loggers.CsvFile, b'a,b\n1,\xff\xfe\n3,4\n', 'line 2 is not text'),
     (loggers.CsvFile, b'\x89PNG\r', 'line 1 is not text'),
     (loggers.CsvFile, b'a,b,a\n', 'without repeated columns'),
+    (loggers.CsvFile, b'1,2\n3,4\n', 'header of names'),
     (loggers.CsvFile, b'a,b\n1,2,3\n', 'at most 2 columns'),
     (loggers.CsvFile, b'a,b\n1,"2\n3,4\n', 'unexpected end'),
     (loggers.JsonlFile, b'{"a": 1}\n[1]\n', 'line 2 is not a JSON object'),

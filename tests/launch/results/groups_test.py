@@ -125,3 +125,21 @@ def test_settings_that_say_something(tmp_path):
   compared = results.groups.compare(_group(tmp_path).groups)
   # `own` is a setting of DQN only, and the same in both.
   assert compared == {'n_step': [1, 3, 3], 'discount': [0.99, 0.99, 0.9]}
+
+
+def test_floats_have_as_few_digits_as_needed(tmp_path):
+  def labels(folder, *values):
+    for number, value in enumerate(values):
+      config = _config(x=value, y=[value, 2])
+      written_runs.write(tmp_path / folder / str(number), config=config)
+    return _group(tmp_path / folder).labels
+
+  assert labels('four', 0.00012345678901, 1 / 3, 0.25) == [
+    'dqn, x=0.0001235, y=0.0001235,2',
+    'dqn, x=0.25, y=0.25,2',
+    'dqn, x=0.3333, y=0.3333,2',
+  ]
+  assert labels('all', 1 / 3, 0.33333333333333337) == [
+    'dqn, x=0.3333333333333333, y=0.3333333333333333,2',
+    'dqn, x=0.33333333333333337, y=0.33333333333333337,2',
+  ]
