@@ -97,11 +97,12 @@ class _Waiter:
     """Ends the thread, after the current call."""
     self._jobs.put(None)
     self._thread.join(timeout_seconds)
-    while not self._jobs.empty():
-      queued = self._jobs.get()
-      if queued is not None and queued[1].closes:
-        with contextlib.suppress(Exception):  # The server has ended.
-          queued[1].call()
+    with contextlib.suppress(queue.Empty):  # The thread may still take some.
+      while True:
+        queued = self._jobs.get_nowait()
+        if queued is not None and queued[1].closes:
+          with contextlib.suppress(Exception):  # The server has ended.
+            queued[1].call()
     self._jobs.put(None)  # If the call still blocks the thread.
 
   def _run(self) -> None:
