@@ -89,9 +89,6 @@ class Builder(abc.ABC):
       consist of them.
     needs_own_steps: Whether the agent cannot learn from demonstrations alone.
     needs_whole_batches: Whether batches cannot be divided among devices.
-    observes_previous_action_and_reward: Whether an observation is a dictionary
-      of 'observation', 'previous_action' and 'previous_reward', in the spec and
-      for policy and update.
     return_bounds: Support of a distributional critic, `(vmin, vmax)`; None
       without limits. They bound returns of the environment's rewards,
       discounted by `config.discount`. Data sets with returns out of bounds are
@@ -106,7 +103,6 @@ class Builder(abc.ABC):
   needs_demonstrations: bool = False
   needs_own_steps: bool = False
   needs_whole_batches: bool = False
-  observes_previous_action_and_reward: bool = False
   return_bounds: tuple[float, float] | None = None
   reward_model_identity: Mapping[str, Any] = types.MappingProxyType({})
 
@@ -138,6 +134,16 @@ class Builder(abc.ABC):
       method = vars(cls).get(name)
       if inspect.isfunction(method):
         setattr(cls, name, _checked(method))
+
+  @property
+  def observes_previous_action_and_reward(self) -> bool:
+    """Whether observations include the previous action and reward.
+
+    If so, an observation is a dictionary of 'observation', 'previous_action'
+    and 'previous_reward', in the spec and for policy and update. By default the
+    setting `previous_action_and_reward`, if there is one.
+    """
+    return getattr(self.config, 'previous_action_and_reward', False)
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:

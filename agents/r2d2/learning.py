@@ -29,11 +29,6 @@ class R2D2Builder(builder.Builder):
 
   config: r2d2_config.R2D2Config
 
-  def __init__(self, config: r2d2_config.R2D2Config | None = None):
-    super().__init__(config)
-    shows = self.config.previous_action_and_reward
-    self.observes_previous_action_and_reward = shows
-
   def make_network(self, spec):
     config = self.config
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions

@@ -77,8 +77,10 @@ class RewardModelBuilder(builder.Builder):
     self.needs_demonstrations = self.imitates or wrapped.needs_demonstrations
     self.needs_own_steps = self.imitates or wrapped.needs_own_steps
     self.needs_whole_batches = wrapped.needs_whole_batches
-    shows = wrapped.observes_previous_action_and_reward
-    self.observes_previous_action_and_reward = shows
+
+  @property
+  def observes_previous_action_and_reward(self) -> bool:
+    return self.wrapped.observes_previous_action_and_reward
 
   def make_network(self, spec: specs.EnvironmentSpec) -> Any:
     return self.wrapped.make_network(spec)

@@ -169,16 +169,14 @@ class SACConfig(replay_config.TransitionReplayConfig):
 
   def check_discrete(self) -> None:
     """Raises SettingError if a setting supports only continuous actions."""
-    check, when = (
-      functools.partial(config_checks.check, self),
-      'discrete actions',
-    )
-    check('dropout_rate', not self.dropout_rate, f'0.0 for {when}')
-    check('num_quantiles', self.num_quantiles is None, f'None for {when}')
+    check = functools.partial(config_checks.check, self)
+    when = 'for discrete actions'
+    check('dropout_rate', not self.dropout_rate, f'0.0 {when}')
+    check('num_quantiles', self.num_quantiles is None, f'None {when}')
     has_weight = self.conservative_weight is not None
-    check('conservative_weight', not has_weight, f'None for {when}')
+    check('conservative_weight', not has_weight, f'None {when}')
     has_rate = self.target_update_rate is not None
-    check('target_update_rate', has_rate, f'a number for {when}')
+    check('target_update_rate', has_rate, f'a number {when}')
 
 
 PRESETS = {

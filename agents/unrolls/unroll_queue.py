@@ -3,7 +3,6 @@
 from typing import Any
 
 from repertory.agents.interface import builder
-from repertory.agents.unrolls import unroll_config
 from repertory.components import (
   adders,
   distributions,
@@ -28,11 +27,6 @@ class UnrollQueueBuilder(builder.Builder):
   """
 
   across_episodes: bool = True
-
-  def __init__(self, config: unroll_config.UnrollConfig | None = None):
-    super().__init__(config)
-    shows = self.config.previous_action_and_reward
-    self.observes_previous_action_and_reward = shows
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     return policies.StochasticPolicy(

@@ -69,7 +69,9 @@ class CategoricalPolicy(_ActorCriticPolicy):
   ):
     """Takes a network from observations `[B, ...]` to logits `[B, A]`.
 
-    In evaluation, the most probable action is taken.
+    In evaluation, the most probable action is taken. `settings` are
+    `num_random_steps`, the first steps of each environment, which take random
+    actions, `steps_done` in earlier runs, and `evaluation`.
     """
     super().__init__(network, seed, **settings)
     self._distribution = distributions.Categorical(
@@ -128,7 +130,8 @@ class ContinuousPolicy(_ActorCriticPolicy):
     """Takes a network from observations `[B, ...]` to parameters `[B, P]`.
 
     `choose` maps these and Gaussian noise `[B, D]` to actions in [−1, 1],
-    `[B, D]`, which `scaling` converts to actions of the environment.
+    `[B, D]`, which `scaling` converts to actions of the environment. There is
+    no noise in evaluation. For `settings` see `CategoricalPolicy`.
     """
     super().__init__(network, seed, **settings)
     self._choose = choose

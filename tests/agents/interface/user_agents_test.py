@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from repertory.agents import dqn
-from repertory.agents.interface import registry, user_agents
+from repertory.agents import dqn, r2d2
+from repertory.agents.interface import builder, registry, user_agents
 from repertory.components.config import settings as settings_lib
 
 _OWN = """
@@ -203,3 +203,12 @@ class TestWrong:
     write_module('own_broken', 'import unheard_of')
     with pytest.raises(ValueError, match=r'line 1, in <module>(?s:.)*unheard'):
       registry.get('own_broken:Own')
+
+
+@pytest.mark.parametrize('shows', [False, True])
+def test_builder_shows_previous_actions_by_its_setting(shows):
+  class Own(builder.Builder):
+    make_network = make_policy = make_update = experience = lambda *_: ()
+
+  config = r2d2.R2D2Config(previous_action_and_reward=shows)
+  assert Own(config).observes_previous_action_and_reward == shows

@@ -165,6 +165,15 @@ class TestOwnEnvironments:
     np.testing.assert_array_equal(found, [[_PICTURE + 2], [_PICTURE]])
     assert rendering.rate(together) == 12
 
+  def test_wrappers_may_change_pictures(self):
+    class Dark(wrappers.EnvironmentWrapper):
+      def render(self):
+        return super().render() // 2
+
+    environments = batch.EnvironmentBatch([Dark(Colored(_PICTURE))])
+    found = rendering.take(environments, [0])
+    np.testing.assert_array_equal(found, [[_PICTURE // 2]])
+
   def test_invalid_rate(self):
     environments = batch.EnvironmentBatch(
       [Colored(_PICTURE, render_fps='fast')]
