@@ -99,7 +99,7 @@ class Builder(abc.ABC):
 
   uses_rewards: ClassVar[bool] = True
   takes_additional_loss: ClassVar[bool] = False
-  additional_loss: Callable[..., Any] | None = None
+  additional_loss: Any = None
   needs_demonstrations: bool = False
   needs_own_steps: bool = False
   needs_whole_batches: bool = False

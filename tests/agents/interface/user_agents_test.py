@@ -10,7 +10,7 @@ from repertory.components.config import settings as settings_lib
 
 _OWN = """
   import dataclasses
-  from typing import Literal
+  from typing import Any, Literal
   from repertory.agents import dqn
   from repertory.agents.interface import agent_config, builder
   from repertory.components.config import settings
@@ -208,7 +208,8 @@ class TestWrong:
 @pytest.mark.parametrize('shows', [False, True])
 def test_builder_shows_previous_actions_by_its_setting(shows):
   class Own(builder.Builder):
-    make_network = make_policy = make_update = experience = lambda *_: ()
+    nothing: Any = lambda *_: ()
+    make_network = make_policy = make_update = experience = nothing
 
   config = r2d2.R2D2Config(previous_action_and_reward=shows)
   assert Own(config).observes_previous_action_and_reward == shows
