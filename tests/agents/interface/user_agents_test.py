@@ -1,6 +1,7 @@
 """Tests of custom agents by import path."""
 
 import re
+from typing import Any
 
 import pytest
 
