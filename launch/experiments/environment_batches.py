@@ -16,6 +16,7 @@ from repertory.components.config import settings
 from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
+from repertory.environments.values import argument_checks
 from repertory.launch.platform import watchdog
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
@@ -112,10 +113,7 @@ def renew(seeds: Sequence[int], *lives: int) -> list[int]:
   """
   if not any(lives):
     return list(seeds)
-  return [
-    int(np.random.SeedSequence([seed, *lives]).generate_state(1)[0] >> 1)
-    for seed in seeds
-  ]
+  return [argument_checks.combine_seeds([seed, *lives]) for seed in seeds]
 
 
 def find_spec(experiment: Any) -> specs.EnvironmentSpec:

@@ -5,14 +5,13 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from repertory.agents.reward_models import reward_model_config
 from repertory.components import learners, replay, specs, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import devices, signals
 from repertory.components.transports import experience as experience_lib
+from repertory.environments.values import argument_checks
 from repertory.launch import failures
 from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import directories, environment_batches
@@ -200,12 +199,11 @@ class Session:
 
   def make_lasting_seed(self, *purpose: int) -> int:
     """Returns the seed of a purpose, which stays in resumed runs."""
-    entropy = [self.experiment.seed, *purpose]
-    return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
+    return argument_checks.combine_seeds([self.experiment.seed, *purpose])
 
   def environment_seeds(self, ids: Sequence[int]) -> list[int]:
     """Returns the seeds of environments, derived from their ids."""
-    return [self.make_seed(_ENVIRONMENTS, i) for i in ids]
+    return [self.make_seed(ENVIRONMENTS, i) for i in ids]
 
   def make_environments(
     self, ids: Sequence[int], generation: int = 0, evaluates: bool = False
@@ -281,7 +279,7 @@ _NOT_DESCRIBED = {
 }
 
 # Purposes of seeds.
-_ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
+ENVIRONMENTS, POLICY, EVALUATION_POLICY, VARIABLES = range(4)
 SAMPLING, DEMONSTRATIONS = range(4, 6)
 # Not specific to a run: continues with the count of samples, see
 # `nodes.bellman_updater`.

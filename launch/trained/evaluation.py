@@ -5,17 +5,14 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from repertory.components.actors import environment_loop, episode_metrics
 from repertory.components.config import settings
+from repertory.environments.values import argument_checks
 from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import session as session_lib
 from repertory.launch.platform import interrupts
 from repertory.launch.trained import loading, videos
 from repertory.launch.trained import policy as policy_lib
-
-# Purposes of seeds, as in `Session`.
-_ENVIRONMENTS, _POLICY = 0, 2
 
 
 def evaluate(
@@ -75,8 +72,9 @@ def _run(
   # Ids of the environments follow those of training.
   first = trained.num_environments
   ids = range(first, first + min(loading.BATCH_SIZE, num_episodes))
-  seeds = [_make_seed(trained, _ENVIRONMENTS, i) for i in ids]
-  policy = policy_lib.TrainedPolicy(trained, seed=_make_seed(trained, _POLICY))
+  seeds = [_make_seed(trained, session_lib.ENVIRONMENTS, i) for i in ids]
+  seed = _make_seed(trained, session_lib.EVALUATION_POLICY)
+  policy = policy_lib.TrainedPolicy(trained, seed=seed)
   with contextlib.ExitStack() as stack:
     environments: Any = trained.make_environments(seeds, folder is not None)
     stack.callback(environments.close)
@@ -99,5 +97,6 @@ def _run(
 
 def _make_seed(trained: loading.Trained, *purpose: int) -> int:
   """Returns the seed of a purpose, as a run would that resumed now."""
-  entropy = [trained.identity['seed'], trained.counts['runs'], *purpose]
-  return int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
+  return argument_checks.combine_seeds(
+    [trained.identity['seed'], trained.counts['runs'], *purpose]
+  )

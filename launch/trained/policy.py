@@ -15,7 +15,7 @@ from repertory.components import core, interfaces, specs, types
 from repertory.components.actors import saved_model
 from repertory.components.runtime import compilation, nests, numpy_functions
 from repertory.environments.batches import batch_columns, layout
-from repertory.environments.values import casting
+from repertory.environments.values import argument_checks, casting
 from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
@@ -240,8 +240,7 @@ class TrainedPolicy:
     Row r has the settings of environment r mod N, so there may be more rows
     than a run has environments; each has random numbers of its own.
     """
-    entropy = np.random.SeedSequence([self._seed, index])
-    seed = int(entropy.generate_state(1)[0] >> 1)
+    seed = argument_checks.combine_seeds([self._seed, index])
     return self._make_policy(seed).initial_state(range(num_rows))
 
   def _initial_leaves(self, num_rows: int) -> list[np.ndarray]:
