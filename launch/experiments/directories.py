@@ -112,14 +112,20 @@ def check_kinds(
       )
 
 
-def load_checkpoint(
-  directory: str, check_replay: bool = True, best: bool = False
-) -> checkpointing.Checkpoint | None:
-  """Reads a run's newest checkpoint, or that of its best policy, if any."""
+def checkpoints_in(
+  directory: str, best: bool = False
+) -> checkpointing.Checkpointer:
+  """Returns a run's checkpoints, or that of its best policy, for reading."""
   folder = BEST if best else CHECKPOINTS
   check_folder(directory, folder)
-  path = os.path.join(directory, folder)
-  return checkpointing.Checkpointer(path).load(check_replay)
+  return checkpointing.Checkpointer(os.path.join(directory, folder))
+
+
+def load_checkpoint(
+  directory: str, check_replay: bool = True
+) -> checkpointing.Checkpoint | None:
+  """Reads a run's newest checkpoint, if any."""
+  return checkpoints_in(directory).load(check_replay)
 
 
 def check_new(path: str, setting: str = 'path') -> None:
@@ -148,9 +154,7 @@ def describe_absence(directory: str) -> str:
 
 def has_checkpoint(directory: str) -> bool:
   """Whether a run's directory has a checkpoint to resume from."""
-  check_folder(directory, CHECKPOINTS)
-  path = os.path.join(directory, CHECKPOINTS)
-  return checkpointing.Checkpointer(path).newest() is not None
+  return checkpoints_in(directory).newest() is not None
 
 
 def check_trained(directory: str, best: bool = False) -> None:

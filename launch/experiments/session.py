@@ -228,10 +228,10 @@ class Session:
     checkpoint = directories.load_checkpoint(self.experiment.directory)
     if checkpoint is None:
       return None
-    checkpointing.prepare_replay(
-      self.replay_of(checkpoint), self.replay_directory
-    )
     omission = explain_omission(checkpoint, self.transport, self.experience)
+    checkpointing.prepare_replay(
+      None if omission else checkpoint.replay_path, self.replay_directory
+    )
     return dataclasses.replace(
       self,
       counts=checkpoint.state['counts'],

@@ -149,11 +149,9 @@ def read(
     raise settings.SettingError(
       'run', f'must be the directory of a run, or an experiment, got {run!r}.'
     )
-  folder = directories.BEST if best else directories.CHECKPOINTS
-  directories.check_folder(directory, folder)
-  path = os.path.join(directory, folder)
+  checkpoints = directories.checkpoints_in(directory, best)
   try:
-    saved = checkpointing.Checkpointer(path).load_policy()
+    saved = checkpoints.load_policy()
     if saved is None:
       raise directories.absence(directory, best)
     identity = policy_description.check(saved, directory)

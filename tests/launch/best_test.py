@@ -131,7 +131,7 @@ def _policy(version):
 
 
 def _kept(tmp_path):
-  return directories.load_checkpoint(str(tmp_path / 'run'), best=True)
+  return directories.checkpoints_in(str(tmp_path / 'run'), best=True).load()
 
 
 def test_the_first_of_the_best_is_kept(tmp_path, make_coordinator):

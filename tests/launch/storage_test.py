@@ -98,9 +98,11 @@ class TestAnotherHost:
     second = storage_runs.run(tmp_path / 'b', stored, 2_010, **settings)
     assert second.best is not None
     # It counts on another host, too, until there is a better one.
-    kept = directories.load_checkpoint(str(tmp_path / 'b'), best=True).state[
-      'evaluation'
-    ]
+    kept = (
+      directories.checkpoints_in(str(tmp_path / 'b'), best=True)
+      .load()
+      .state['evaluation']
+    )
     assert kept['episode_return'] >= (first.status.best_return or 0.0)
     returns = launch.evaluate(
       storage_runs.experiment(tmp_path / 'b', stored), 2, best=True
@@ -111,9 +113,11 @@ class TestAnotherHost:
   @pytest.mark.parametrize('difference', [-0.5, 0.0])
   def test_the_better_policy_of_both_counts(self, trained, difference):
     directory = trained / 'a'
-    stored = directories.load_checkpoint(str(directory), best=True).state[
-      'evaluation'
-    ]
+    stored = (
+      directories.checkpoints_in(str(directory), best=True)
+      .load()
+      .state['evaluation']
+    )
     shutil.rmtree(directory / 'best')
     mine = {'episode_return': stored['episode_return'] + difference, 'steps': 7}
     state = directories.load_checkpoint(str(directory)).state
@@ -121,9 +125,11 @@ class TestAnotherHost:
       {}, {**state, 'evaluation': mine}
     )
     with storage_runs.opened(storage_runs.experiment(directory, trained / 'S')):
-      found = directories.load_checkpoint(str(directory), best=True).state[
-        'evaluation'
-      ]
+      found = (
+        directories.checkpoints_in(str(directory), best=True)
+        .load()
+        .state['evaluation']
+      )
     assert found == (stored if difference < 0 else mine)
 
 
