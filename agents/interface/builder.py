@@ -137,10 +137,10 @@ class Builder(abc.ABC):
 
   @property
   def observes_previous_action_and_reward(self) -> bool:
-    """Whether observations include the previous action and reward.
+    """Whether an observation has also the previous action and reward.
 
-    If so, an observation is a dictionary of 'observation', 'previous_action'
-    and 'previous_reward', in the spec and for policy and update. By default the
+    Then it is a dictionary of 'observation', 'previous_action' and
+    'previous_reward', in the spec and for policy and update. By default the
     setting `previous_action_and_reward`, if there is one.
     """
     return getattr(self.config, 'previous_action_and_reward', False)

@@ -36,10 +36,8 @@ class Divergence:
 
   def __post_init__(self):
     if self.action not in choices.DIVERGENCE_ACTIONS:
-      raise ValueError(
-        f'action must be one of {", ".join(choices.DIVERGENCE_ACTIONS)}; got '
-        f'{self.action!r}.'
-      )
+      known = ', '.join(choices.DIVERGENCE_ACTIONS)
+      raise ValueError(f'action must be one of {known}; got {self.action!r}.')
     if self.max_skips < 0:
       raise ValueError(f'max_skips must be at least 0, got {self.max_skips}.')
 

@@ -103,8 +103,7 @@ def shuffled_minibatches(
   """
   if not 1 <= num_minibatches <= num_items:
     raise ValueError(
-      f'num_minibatches must be in [1, num_items] = [1, {num_items}], got '
-      f'{num_minibatches}.'
+      f'num_minibatches must be in [1, {num_items}], got {num_minibatches}.'
     )
   parts = np.array_split(np.arange(num_items), num_minibatches)
   places = np.full([num_minibatches, len(parts[0])], num_items)

@@ -40,10 +40,7 @@ def truncated_quantiles(quantiles: tf.Tensor, num_dropped: int) -> tf.Tensor:
   shape_checks.check_ranks(quantiles=(quantiles, 3))
   number, size = quantiles.shape[1:]
   if not 0 <= num_dropped < size:
-    raise ValueError(
-      f'num_dropped must be in [0, {size}), because each critic has {size} '
-      f'quantiles, got {num_dropped}.'
-    )
+    raise ValueError(f'num_dropped must be in [0, {size}), got {num_dropped}.')
   pooled = tf.reshape(quantiles, [-1, number * size])  # [B, N K]
   return tf.sort(pooled, axis=-1)[:, : number * (size - num_dropped)]
 

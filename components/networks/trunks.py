@@ -192,8 +192,7 @@ class SimBa(snt.Module):
     super().__init__(name='simba')
     if len(set(hidden_sizes)) != 1:
       raise ValueError(
-        'hidden_sizes must be one or more equal sizes, one for each block, got '
-        f'{hidden_sizes}.'
+        f'hidden_sizes must be one or more equal sizes, got {hidden_sizes}.'
       )
     self._linear = snt.Linear(
       hidden_sizes[0], w_init=snt.initializers.Orthogonal(), name='linear'

@@ -115,7 +115,11 @@ class ActorNode(acting.ActingNode):
     Raises:
       CheckpointError: If the saved state cannot be read.
     """
-    with local.reading('The state of actors in the checkpoint'):
+    with local.reading(
+      'The state of actors in the checkpoint',
+      '. Environments of another version may not be unpickled. Leave '
+      'deterministic out to resume without their state.',
+    ):
       state = cloudpickle.loads(saved)
     self._environment.close()
     self._environment = state['loop']['environment']

@@ -114,7 +114,7 @@ def read(
 
 
 @contextlib.contextmanager
-def reading(what: str) -> Iterator[None]:
+def reading(what: str, advice: str = '') -> Iterator[None]:
   """Converts every error to a CheckpointError about `what` the block reads."""
   try:
     yield
@@ -122,7 +122,8 @@ def reading(what: str) -> Iterator[None]:
     raise
   except Exception as error:  # Broken bytes may raise anything.
     raise checkpointing.CheckpointError(
-      f'{what} cannot be read: {type(error).__name__}: {error}', fresh=True
+      f'{what} cannot be read: {type(error).__name__}: {error}{advice}',
+      fresh=True,
     ) from error
 
 

@@ -77,7 +77,7 @@ class TestSimBa:
 
   @pytest.mark.parametrize('sizes', [(), (3, 4)])
   def test_refuses_sizes(self, sizes):
-    with pytest.raises(ValueError, match='one for each block, got'):
+    with pytest.raises(ValueError, match='one or more equal sizes, got'):
       networks.SimBa(sizes)
 
 
