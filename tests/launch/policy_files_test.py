@@ -141,7 +141,8 @@ class TestDamage:
       launch.load_policy(run)
 
   @pytest.mark.parametrize(
-    ('counts', 'name'), [({}, 'steps'), ({'steps': -1}, 'steps'), ([], 'names')]
+    ('counts', 'name'),
+    [({}, "'steps'"), ({'steps': -1}, "'steps'"), ([], 'names')],
   )
   def test_counts_that_are_none(self, run, counts, name):
     saved = checkpointing.Checkpointer(f'{run}/checkpoints').load_policy()
@@ -149,7 +150,7 @@ class TestDamage:
     # Counts are no settings of the experiment.
     experiment = {**saved.state['experiment'], 'steps': 1}
     _change(run, counts=counts, experiment=experiment)
-    with pytest.raises(ValueError, match=f'must have .*{name}'):
+    with pytest.raises(ValueError, match=f'must have {name}'):
       launch.load_policy(run)
 
   @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from repertory.components.config import lazy_imports
+
 _PACKAGE = """
 from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
@@ -28,6 +30,7 @@ def _own_package(request, tmp_path, monkeypatch):
   if request.param == 'zip':
     path = shutil.make_archive(str(tmp_path / 'own'), 'zip', path)
   monkeypatch.syspath_prepend(str(path))
+  lazy_imports._exports.cache_clear()  # By the name of the package.
   yield importlib.import_module('own_package')
   for name in [name for name in sys.modules if name.startswith('own_package')]:
     del sys.modules[name]
