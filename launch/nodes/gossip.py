@@ -106,7 +106,7 @@ class GossipNode(learning.CheckpointingNode):
       self._stop.wait(reports.PERIOD_SECONDS)
     self._wait_for_actors(_LAST_SECONDS)
     self._report_unwritten()
-    if self._is_untouched():
+    if self.is_untouched():
       return
     if self._deposits.is_complete:
       self.checkpoint()

@@ -64,7 +64,7 @@ class LearnerNode(learning.LearningNode):
     with contextlib.suppress(signals.Stopped):
       self._learn()
     self._wait_for_actors(_LAST_REPORT_SECONDS)
-    if not self._is_untouched():
+    if not self.is_untouched():
       self.checkpoint()
     self._logger.flush()
 

@@ -88,7 +88,7 @@ class CheckpointingNode(node.Node):
         return
       time.sleep(reports.PERIOD_SECONDS / 5)
 
-  def _is_untouched(self) -> bool:
+  def is_untouched(self) -> bool:
     """Returns whether this run took no step, so needs no checkpoint."""
     steps = self._coordinator.reply().steps
     before = self._session.counts['steps']

@@ -53,6 +53,7 @@ def supervised(
   except BaseException as error:
     interruption.set()  # Ends all waits of the failed run.
     thread.close(error)
+    show(thread.status)
     if isinstance(error, failures.NodeError):
       error.add_details(thread.status.not_recorded)
     raise
@@ -203,12 +204,13 @@ class OneThread:
     self._is_ending = self._coordinator.reply().is_ending
 
   def _finish(self) -> None:
-    """Writes the last checkpoint, and runs the last evaluation."""
+    """Writes the last checkpoint if steps were taken, and evaluates."""
     with self.named(self._learner):
       self._flush()
     self._report()
-    with self.named(self._learner):
-      self._learner.checkpoint()
+    if not self._learner.is_untouched():
+      with self.named(self._learner):
+        self._learner.checkpoint()
     # No second evaluation if the last one ended the run.
     is_evaluated = self._evaluator.evaluated_at == self.steps
     if not (self._interruption.is_set() or is_evaluated):

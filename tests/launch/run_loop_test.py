@@ -39,6 +39,23 @@ def test_errors_of_an_environment_fail_its_node(tmp_path):
   assert not checkpoint.state['is_exact']  # It failed in a step.
 
 
+def test_interrupted_before_its_first_step_it_writes_no_checkpoint(tmp_path):
+  factory = troubled_environments.Troubled(1, 'step', lambda: None)
+  experiment = troubled_environments.make_experiment(tmp_path, factory)
+  interruption = interrupts.Interruption()
+
+  def interrupt_when_all_is_made(status):
+    if not status.starts:
+      interruption.set()
+
+  with sessions.open_session(experiment, topology='single') as session:
+    status = single.Single().run(
+      session, None, interruption, interrupt_when_all_is_made
+    )
+    assert status.steps == 0
+  assert directories.load_checkpoint(experiment.directory) is None
+
+
 def test_second_interrupt_ends_it_at_once(tmp_path):
   """Also in a step that began before the first one."""
 
