@@ -48,7 +48,7 @@ from absl import app, flags
 from repertory import launch
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, local_nodes
-from repertory.launch.opening import opened, plan
+from repertory.launch.opening import plan
 from repertory.launch.topologies import distributed
 
 _ENVIRONMENT = flags.DEFINE_string('env', 'catch', 'The environment.')
@@ -153,7 +153,7 @@ def _session(num_actors: int, learns: bool) -> Iterator[Any]:
       checkpoint_replay=False,
     )
     checked = plan.make_plan(experiment, 'distributed')
-    with opened.open_run(checked) as run:
+    with directory.open_run(checked) as run:
       yield run.make_session()
 
 

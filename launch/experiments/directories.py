@@ -9,7 +9,10 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config import regular_files
@@ -195,6 +198,50 @@ def prepare_run(directory: str, replay_path: str | None) -> str:
     if os.path.lexists(path) and os.path.isdir(path) != is_folder:
       notes.append(f'{path} was in the way and is now {set_aside(path)}')
   return '; '.join(notes)
+
+
+# Arrays of networks of another run, and a description of their origin.
+Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
+
+
+def load_initial(directory: str) -> checkpointing.Checkpoint:
+  """Reads the newest checkpoint of a run whose networks begin another.
+
+  Raises:
+    SettingError: If there is none, or it cannot be read.
+  """
+  path = os.path.join(directory, CHECKPOINTS)
+  try:
+    checkpoint = checkpointing.Checkpointer(path).load(check_replay=False)
+  except checkpointing.CheckpointError as error:
+    raise SettingError(
+      'initial_from', f'must be readable: {error.problem}'
+    ) from error
+  if checkpoint is not None:
+    return checkpoint
+  if os.path.isdir(os.path.join(directory, BEST)):
+    hint = ' The policy of the best evaluation alone will not do.'
+  else:
+    hint = describe_absence(directory)
+  raise SettingError(
+    'initial_from',
+    f'must be the directory of a run with a checkpoint, found none in '
+    f'{directory}.{hint}',
+  )
+
+
+def save_initial(directory: str, initial: Initial | None) -> None:
+  """Saves the networks that a new run begins with, if they are another's."""
+  folder = os.path.join(directory, INITIAL)
+  shutil.rmtree(folder, ignore_errors=True)
+  if initial is None:
+    return
+  try:
+    checkpointing.Checkpointer(folder, 1).save(*initial)
+  except OSError as error:
+    raise SettingError(
+      'directory', f'must have room for {folder}: {error}.'
+    ) from error
 
 
 def set_aside(path: str) -> str:

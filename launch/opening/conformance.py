@@ -27,7 +27,7 @@ from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks
 from repertory.launch.experiments import experiment as experiment_lib
-from repertory.launch.opening import opened, plan
+from repertory.launch.opening import directory, plan
 from repertory.launch.topologies import topology as topology_lib
 
 # Processes start slowly on a busy machine.
@@ -159,7 +159,7 @@ class TopologyConformance:
   def _open(self, experiment, topology):
     """Yields the session of a new run."""
     checked = plan.make_plan(experiment, topology, self.launch_type)
-    with opened.open_run(checked) as held:
+    with directory.open_run(checked) as held:
       yield held.make_session()
 
   def _check_steps(self, result):

@@ -1,33 +1,24 @@
-"""Opened run: its directory held, new or with the checkpoint to resume from."""
+"""Opened run: new, or with the checkpoint to resume from."""
 
-import contextlib
 import dataclasses
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from repertory.components import learners, offline, specs, transports
+from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config.settings import SettingError
 from repertory.components.runtime import versions
-from repertory.launch.experiments import directories, preflight
-from repertory.launch.experiments import experiment as experiment_lib
+from repertory.launch.experiments import preflight
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.opening import plan as plan_lib
-from repertory.launch.opening import remote_storage
 
-_INITIAL = 'initial_from'  # In the state of checkpoints and in logs.
-
-# Arrays of the initial networks, and a description of their origin.
-_Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
+INITIAL = 'initial_from'  # In the state of checkpoints and in logs.
 
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-  """Start of a run, new or resumed; `open_run` holds its directory.
+  """Start of a run, new or resumed, whose directory is held.
 
   Attributes:
     plan: The checked run.
@@ -67,82 +58,28 @@ class Opened:
     )
 
 
-@contextlib.contextmanager
-def open_run(
-  plan: plan_lib.Plan,
-  fresh: bool = False,
-  report: Callable[[str], None] = lambda message: None,
-) -> Iterator[Opened]:
-  """Holds the directory of a run, and prepares it to start or to resume.
-
-  The storage, if any, is locked, too, and its newer checkpoints are fetched.
-  `report` is called with a description of what may take minutes.
-
-  Raises:
-    ValueError: If another run holds the directory or the storage; nothing was
-      written.
-    CheckpointError: If the checkpoint cannot be read or is of another
-      experiment; nothing was written.
-  """
-  experiment, directory = plan.experiment, plan.experiment.directory
-
-  def check(checkpoint: checkpointing.Checkpoint) -> None:
-    session_lib.check_identity(checkpoint, plan.identity)
-
-  directories.check_writable(directory)
-  if not fresh:
-    directories.check_run(directory)
-  initial = None
-  if fresh or not (plan.storage or directories.has_checkpoint(directory)):
-    # Before its directory may be moved aside.
-    initial = _read_initial(experiment, plan.spec)
-  # Locks first, so that no other run changes what is read next.
-  with contextlib.ExitStack() as held:
-    held.enter_context(directories.hold(directory))
-    fetched = ''
-    if plan.storage is not None:
-      fetched = held.enter_context(
-        remote_storage.holding(plan.storage, experiment, fresh, check, report)
-      )
-    if fresh:
-      held.enter_context(directories.start_over(directory))
-    checkpoint = directories.load_checkpoint(directory)
-    if checkpoint is None:
-      initial = initial or _read_initial(experiment, plan.spec)
-      opened = _begin(plan, initial)
-    else:
-      check(checkpoint)
-      _check_initial(experiment, checkpoint)
-      opened = _resume(plan, checkpoint)
-    cleared = directories.prepare_run(directory, opened.replay_path)
-    if checkpoint is None:
-      _save_initial(directory, initial)
-    if experiment.record and plan.recording:
-      offline.prepare(experiment.record, plan.recording)
-    messages = fetched, opened.message, opened.replay.warning, cleared
-    message = '; '.join(filter(None, messages))
-    yield dataclasses.replace(opened, message=message)
+def begin(plan: plan_lib.Plan, initial: Mapping[str, Any] | None) -> Opened:
+  """Returns a new run; `initial` describes the origin of its networks."""
+  message = ''
+  if initial is not None:
+    message = (
+      f'begins with the networks of {initial["directory"]} after update '
+      f'{initial["learner_steps"]}'
+    )
+  return Opened(plan, plan.options[0], initial=initial, message=message)
 
 
-def _begin(plan: plan_lib.Plan, initial: _Initial | None) -> Opened:
-  """Returns a new run."""
-  if initial is None:
-    return Opened(plan, plan.options[0])
-  origin = initial[1]
-  message = (
-    f'begins with the networks of {origin["directory"]} after update '
-    f'{origin["learner_steps"]}'
-  )
-  return Opened(plan, plan.options[0], initial=origin, message=message)
-
-
-def _resume(
-  plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint
-) -> Opened:
-  """Returns the run that resumes from a checkpoint, if it can.
+def resume(plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint) -> Opened:
+  """Returns the run that resumes from a checkpoint.
 
   Its replay is the best option that restores the checkpoint's tables, if any.
+
+  Raises:
+    CheckpointError: If it cannot resume.
+    SettingError: If it began with other networks than those of `initial_from`.
   """
+  session_lib.check_identity(checkpoint, plan.identity)
+  _check_initial(plan, checkpoint)
   omissions = [
     session_lib.explain_omission(checkpoint, one.transport, one.experience)
     for one in plan.options
@@ -159,7 +96,7 @@ def _resume(
     replay,
     checkpoint,
     replay_path,
-    checkpoint.state.get(_INITIAL),
+    checkpoint.state.get(INITIAL),
     _describe_resume(
       checkpoint, replay, plan.experiment.max_steps, omission, moved
     ),
@@ -248,98 +185,17 @@ def _describe_resume(
   return f'resumed from checkpoint {name}{omission}' + (moved and f'; {moved}')
 
 
-def _read_initial(
-  experiment: experiment_lib.Experiment, spec: specs.EnvironmentSpec
-) -> _Initial | None:
-  """Reads the networks of the other run, if any; raises if they do not fit."""
-  if experiment.initial_from is None:
-    return None
-  checkpoint = _load_initial(experiment.initial_from)
-  arrays, state = learners.select_learned(checkpoint.arrays), checkpoint.state
-  origin = {
-    'directory': os.path.realpath(experiment.initial_from),
-    'checkpoint': os.path.basename(checkpoint.path),
-    'agent': state['experiment']['agent'],
-    'environment': state['experiment']['environment'],
-    'steps': state['counts']['steps'],
-    'learner_steps': state['counts']['learner_steps'],
-  }
-  builder = experiment.builder
-  update = builder.make_update(builder.make_network(spec), spec)
-  named = learners.name_learned(update)
-  expected = {name: tuple(v.shape) for name, v in named.items()}
-  if differences := _compare_shapes(arrays, expected):
-    more = len(differences) - 4
-    raise SettingError(
-      _INITIAL,
-      'must be a run whose networks are those of this one, but checkpoint '
-      f"{checkpoint.path} ('{origin['agent']}' on '{origin['environment']}') "
-      f'differs: {"; ".join(differences[:4])}'
-      f'{f"; and {more} more" if more > 0 else ""}. Use the settings of '
-      'that run, or leave it out.',
-    )
-  return arrays, origin
-
-
 def _check_initial(
-  experiment: experiment_lib.Experiment, checkpoint: checkpointing.Checkpoint
+  plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint
 ) -> None:
   """Raises SettingError if a resumed run began with other networks."""
-  asked, began = experiment.initial_from, checkpoint.state.get(_INITIAL)
+  asked, began = plan.experiment.initial_from, checkpoint.state.get(INITIAL)
   if asked is None or (began and began['directory'] == os.path.realpath(asked)):
     return
   raise SettingError(
-    _INITIAL,
-    f'must be left out: the run in {experiment.directory} is resumed, and '
+    INITIAL,
+    f'must be left out: the run in {plan.experiment.directory} is resumed, and '
     f'began with {began["directory"] if began else "new networks"}; got '
     f'{asked}. Choose another directory for a new run, or start afresh.',
     fresh=True,
   )
-
-
-def _save_initial(directory: str, initial: _Initial | None) -> None:
-  """Saves the initial networks of a new run, if any, in its directory."""
-  folder = os.path.join(directory, directories.INITIAL)
-  shutil.rmtree(folder, ignore_errors=True)
-  if initial is None:
-    return
-  try:
-    checkpointing.Checkpointer(folder, 1).save(*initial)
-  except OSError as error:
-    raise SettingError(
-      'directory', f'must have room for {folder}: {error}.'
-    ) from error
-
-
-def _load_initial(directory: str) -> checkpointing.Checkpoint:
-  path = os.path.join(directory, directories.CHECKPOINTS)
-  try:
-    checkpoint = checkpointing.Checkpointer(path).load(check_replay=False)
-  except checkpointing.CheckpointError as error:
-    raise SettingError(
-      _INITIAL, f'must be readable: {error.problem}'
-    ) from error
-  if checkpoint is not None:
-    return checkpoint
-  if os.path.isdir(os.path.join(directory, directories.BEST)):
-    hint = ' The policy of the best evaluation alone will not do.'
-  else:
-    hint = directories.describe_absence(directory)
-  raise SettingError(
-    _INITIAL,
-    f'must be the directory of a run with a checkpoint, found none in '
-    f'{directory}.{hint}',
-  )
-
-
-def _compare_shapes(
-  arrays: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
-) -> list[str]:
-  """Describes the differences between arrays and the expected shapes."""
-  found = {name: array.shape for name, array in arrays.items()}
-  return [
-    f'{name} has shape {found.get(name, "none")} there and '
-    f'{expected.get(name, "none")} here'
-    for name in dict.fromkeys([*expected, *found])
-    if found.get(name) != expected.get(name)
-  ]

@@ -29,7 +29,6 @@ class Plan:
     spec: The environment's spec.
     experience: The agent's experience.
     options: Supported kinds of experience transport, the best first.
-    identity: Settings that a resumed run must share, as plain values.
     recording: Manifest of the recording of experience, if there is one.
     storage: Additional store of checkpoints, if any.
   """
@@ -40,9 +39,13 @@ class Plan:
   spec: specs.EnvironmentSpec
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
-  identity: Mapping[str, Any]
   recording: 'offline.RecordingManifest | None'
   storage: 'checkpoints.Storage | None'
+
+  @property
+  def identity(self) -> Mapping[str, Any]:
+    """Settings that a resumed run must share, as plain values."""
+    return self.experiment.identity(self.experience)
 
 
 def make_plan(
@@ -98,7 +101,6 @@ def make_plan(
     spec,
     experience,
     options,
-    experiment.identity(experience),
     recording,
     storage,
   )

@@ -333,3 +333,25 @@ class Uploads:
         file.write(f'{json.dumps(row)}\n'.encode())
     except OSError as error:
       logging.warning('%s cannot be written: %s', path, error)
+
+
+def run_and_upload(
+  run: Callable[[Callable[[loggers.Status], None]], loggers.Status],
+  stored: 'checkpoints.Storage | None',
+  session: session_lib.Session,
+  show: Callable[[loggers.Status], None],
+) -> tuple[loggers.Status, str]:
+  """Runs to the end, and uploads checkpoints to the storage, if any.
+
+  Args:
+    run: Called with the function that displays the status.
+
+  Returns:
+    The status at the end, and why the last checkpoint is not stored, or ''.
+  """
+  if stored is None:
+    return run(show), ''
+  with Uploads(stored, session, show) as uploads:
+    status = run(uploads.show)
+    not_stored = uploads.finish()
+    return uploads.complete(status), not_stored

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterator
 
@@ -11,7 +12,7 @@ from repertory.launch.experiments import directories, preflight
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.opening import opened as opened_lib
+from repertory.launch.opening import directory as directory_lib
 from repertory.launch.opening import plan as plan_lib
 from repertory.launch.opening import remote_storage, run_metadata
 from repertory.launch.platform import (
@@ -102,33 +103,24 @@ def run(
       with terminal.saying('trying environment and network', display):
         plan = plan_lib.make_plan(experiment, topology, launch_type)
       with terminal.saying('opening its directory', display):
-        opened = stack.enter_context(opened_lib.open_run(plan, fresh, report))
+        opened = stack.enter_context(
+          directory_lib.open_run(plan, fresh, report)
+        )
       session = opened.make_session()
       if not plan.experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.log_directory))
       show = stack.enter_context(_display(session, display))
     start = {**session.run_layout, **session.description}
     with run_metadata.writing(session.log_directory, start) as log_end:
-      status, not_stored = _run(plan, session, interruption, show)
+      run_topology = functools.partial(
+        plan.layout.topology.run, session, plan.layout.launcher, interruption
+      )
+      status, not_stored = remote_storage.run_and_upload(
+        run_topology, plan.storage, session, show
+      )
       log_end(status, interruption.number)
     show(status)
   return _describe_end(session, status, interruption.number, not_stored)
-
-
-def _run(
-  plan: plan_lib.Plan,
-  session: session_lib.Session,
-  interruption: interrupts.Interruption,
-  show: Callable[[loggers.Status], None],
-) -> tuple[loggers.Status, str]:
-  """Runs to the end; also returns why the last checkpoint is not stored."""
-  run_topology, launcher = plan.layout.topology.run, plan.layout.launcher
-  if plan.storage is None:
-    return run_topology(session, launcher, interruption, show), ''
-  with remote_storage.Uploads(plan.storage, session, show) as uploads:
-    status = run_topology(session, launcher, interruption, uploads.show)
-    not_stored = uploads.finish()
-    return uploads.complete(status), not_stored
 
 
 @contextlib.contextmanager

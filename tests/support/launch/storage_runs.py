@@ -7,7 +7,7 @@ import pytest
 from repertory import launch
 from repertory.components.checkpoints import storage_lock
 from repertory.launch.experiments import directories
-from repertory.launch.opening import opened as opened_lib
+from repertory.launch.opening import directory as directory_lib
 from repertory.launch.opening import plan, remote_storage
 from support.launch import log_files, storage_fixture
 
@@ -52,7 +52,7 @@ def warnings(directory):
 @contextlib.contextmanager
 def opened(experiment, fresh=False):
   checked = plan.make_plan(experiment, 'distributed')
-  with opened_lib.open_run(checked, fresh) as run:
+  with directory_lib.open_run(checked, fresh) as run:
     yield checked.storage, run.make_session()
 
 
