@@ -5,15 +5,17 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from repertory.components import transports
+import numpy as np
+
+from repertory.components import learners, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config.settings import SettingError
 from repertory.components.runtime import versions
-from repertory.launch.experiments import preflight
+from repertory.launch.experiments import directories, preflight
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.opening import plan as plan_lib
 
-INITIAL = 'initial_from'  # In the state of checkpoints and in logs.
+_INITIAL = 'initial_from'  # In the state of checkpoints and in logs.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,15 +60,65 @@ class Opened:
     )
 
 
-def begin(plan: plan_lib.Plan, initial: Mapping[str, Any] | None) -> Opened:
-  """Returns a new run; `initial` describes the origin of its networks."""
-  message = ''
-  if initial is not None:
-    message = (
-      f'begins with the networks of {initial["directory"]} after update '
-      f'{initial["learner_steps"]}'
+def read_initial(
+  plan: plan_lib.Plan, begins: bool
+) -> directories.Initial | None:
+  """Reads the other run's networks for a new run, if it asks for them.
+
+  Args:
+    begins: Whether the run is new for certain; else it is if neither its
+      directory nor its storage may have a checkpoint.
+
+  Raises:
+    SettingError: If they cannot be read, or do not fit.
+  """
+  experiment = plan.experiment
+  source = experiment.initial_from
+  if source is None or not (
+    begins
+    or (
+      plan.storage is None
+      and not directories.has_checkpoint(experiment.directory)
     )
-  return Opened(plan, plan.options[0], initial=initial, message=message)
+  ):
+    return None
+  checkpoint = directories.load_initial(source)
+  arrays, state = learners.select_learned(checkpoint.arrays), checkpoint.state
+  origin = {
+    'directory': os.path.realpath(source),
+    'checkpoint': os.path.basename(checkpoint.path),
+    'agent': state['experiment']['agent'],
+    'environment': state['experiment']['environment'],
+    'steps': state['counts']['steps'],
+    'learner_steps': state['counts']['learner_steps'],
+  }
+  builder = experiment.builder
+  update = builder.make_update(builder.make_network(plan.spec), plan.spec)
+  named = learners.name_learned(update)
+  expected = {name: tuple(v.shape) for name, v in named.items()}
+  if differences := _compare_shapes(arrays, expected):
+    more = len(differences) - 4
+    raise SettingError(
+      _INITIAL,
+      'must be a run whose networks are those of this one, but checkpoint '
+      f"{checkpoint.path} ('{origin['agent']}' on '{origin['environment']}') "
+      f'differs: {"; ".join(differences[:4])}'
+      f'{f"; and {more} more" if more > 0 else ""}. Use the settings of '
+      'that run, or leave it out.',
+    )
+  return arrays, origin
+
+
+def begin(plan: plan_lib.Plan, initial: directories.Initial | None) -> Opened:
+  """Returns a new run, with the networks of another if given."""
+  if initial is None:
+    return Opened(plan, plan.options[0])
+  origin = initial[1]
+  message = (
+    f'begins with the networks of {origin["directory"]} after update '
+    f'{origin["learner_steps"]}'
+  )
+  return Opened(plan, plan.options[0], initial=origin, message=message)
 
 
 def resume(plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint) -> Opened:
@@ -78,7 +130,6 @@ def resume(plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint) -> Opened:
     CheckpointError: If it cannot resume.
     SettingError: If it began with other networks than those of `initial_from`.
   """
-  session_lib.check_identity(checkpoint, plan.identity)
   _check_initial(plan, checkpoint)
   omissions = [
     session_lib.explain_omission(checkpoint, one.transport, one.experience)
@@ -96,7 +147,7 @@ def resume(plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint) -> Opened:
     replay,
     checkpoint,
     replay_path,
-    checkpoint.state.get(INITIAL),
+    checkpoint.state.get(_INITIAL),
     _describe_resume(
       checkpoint, replay, plan.experiment.max_steps, omission, moved
     ),
@@ -189,13 +240,26 @@ def _check_initial(
   plan: plan_lib.Plan, checkpoint: checkpointing.Checkpoint
 ) -> None:
   """Raises SettingError if a resumed run began with other networks."""
-  asked, began = plan.experiment.initial_from, checkpoint.state.get(INITIAL)
+  asked, began = plan.experiment.initial_from, checkpoint.state.get(_INITIAL)
   if asked is None or (began and began['directory'] == os.path.realpath(asked)):
     return
   raise SettingError(
-    INITIAL,
+    _INITIAL,
     f'must be left out: the run in {plan.experiment.directory} is resumed, and '
     f'began with {began["directory"] if began else "new networks"}; got '
     f'{asked}. Choose another directory for a new run, or start afresh.',
     fresh=True,
   )
+
+
+def _compare_shapes(
+  arrays: Mapping[str, np.ndarray], expected: Mapping[str, tuple[int, ...]]
+) -> list[str]:
+  """Describes the differences between arrays and the expected shapes."""
+  found = {name: array.shape for name, array in arrays.items()}
+  return [
+    f'{name} has shape {found.get(name, "none")} there and '
+    f'{expected.get(name, "none")} here'
+    for name in dict.fromkeys([*expected, *found])
+    if found.get(name) != expected.get(name)
+  ]

@@ -107,16 +107,19 @@ def run(
           directory_lib.open_run(plan, fresh, report)
         )
       session = opened.make_session()
-      if not plan.experiment.eager:  # Debugger prompts must stay visible.
+      if not session.experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.log_directory))
       show = stack.enter_context(_display(session, display))
     start = {**session.run_layout, **session.description}
     with run_metadata.writing(session.log_directory, start) as log_end:
-      run_topology = functools.partial(
-        plan.layout.topology.run, session, plan.layout.launcher, interruption
-      )
+      layout = opened.plan.layout
       status, not_stored = remote_storage.run_and_upload(
-        run_topology, plan.storage, session, show
+        functools.partial(
+          layout.topology.run, session, layout.launcher, interruption
+        ),
+        opened.plan.storage,
+        session,
+        show,
       )
       log_end(status, interruption.number)
     show(status)
