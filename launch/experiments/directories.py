@@ -208,7 +208,7 @@ def load_initial(directory: str) -> checkpointing.Checkpoint:
   """Reads the newest checkpoint of a run whose networks begin another.
 
   Raises:
-    SettingError: If there is none, or it cannot be read.
+    SettingError: If the run has no readable checkpoint.
   """
   path = os.path.join(directory, CHECKPOINTS)
   try:

@@ -48,13 +48,14 @@ def open_run(
     if fresh:
       held.enter_context(directories.start_over(directory))
     checkpoint = directories.load_checkpoint(directory)
-    if checkpoint is None:
-      initial = initial or opened_lib.read_initial(plan, begins=True)
-      opened = opened_lib.begin(plan, initial)
-      directories.save_initial(directory, initial)
-    else:
+    if checkpoint is not None:
       check(checkpoint)
       opened = opened_lib.resume(plan, checkpoint)
+    else:
+      initial = initial or opened_lib.read_initial(plan, begins=True)
+      opened = opened_lib.begin(plan, initial)
+    if checkpoint is None:
+      directories.save_initial(directory, initial)
     cleared = directories.prepare_run(directory, opened.replay_path)
     if experiment.record and plan.recording:
       offline.prepare(experiment.record, plan.recording)
