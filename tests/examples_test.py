@@ -223,7 +223,7 @@ class TestCommands:
     (tmp_path / 'runs').mkdir()  # The default of `repertory runs`.
     result = run.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
-    found = runs.Found([runs.RunRecord('directory', runs.DONE)], [])
+    found = runs.Found([runs.RunRecord('directory', 'done')], [])
     for module, name, value in (
       (run, 'run', result),
       (evaluation, 'evaluate', episodes),

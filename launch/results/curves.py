@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,13 +25,8 @@ _MAX_POINTS = 100  # Of a curve; closer values are averaged.
 # Share of the width by which runs may begin later or end earlier than others.
 _TOLERANCE = 0.03
 
-
-class Series(NamedTuple):
-  """Finite values of one run, and their positive weights in averages; `[N]`."""
-
-  x: np.ndarray
-  y: np.ndarray
-  weight: np.ndarray
+# Finite x and y of one run, `[N]` each.
+Series = tuple[np.ndarray, np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,10 +35,8 @@ class Quantity:
 
   name: str
   title: str  # With its unit.
-  series: Callable[[runs_lib.RunRecord, str], Series]
-  reference: float | None = None  # Target value, drawn as a line.
-  # y that a figure always shows; it shows nothing below a least one of 0.
-  in_view: tuple[float, float] | None = None
+  read: Callable[[runs_lib.RunRecord, str], Series]
+  reference: float | None = None  # Drawn as a line.
   agent: str | None = None  # None for all.
 
 
@@ -65,11 +57,11 @@ class Curve:
 
 @dataclasses.dataclass(frozen=True)
 class Panel:
-  """Curves of one quantity on one environment, over one of `AXES`."""
+  """Curves of one quantity on one environment; `x_title` is that of x."""
 
   environment: str
   quantity: Quantity
-  over: str
+  x_title: str
   curves: Sequence[Curve]
 
 
@@ -79,28 +71,34 @@ def make_panels(
   over: str = 'steps',
   statistic: str = 'mean',
 ) -> list[Panel]:
-  """Returns panels sorted by quantity, then environment, without empty ones.
-
-  For offline runs, steps are learner steps.
-  """
+  """Returns panels sorted by quantity, then environment, without empty ones."""
   panels = []
   for quantity in quantities:
     for environment in grouped.environments:
-      own = [
+      groups = [
         group
         for group in grouped.groups
         if group.environment == environment
         and quantity.agent in (None, group.agent)
       ]
-      are_offline = all(g.settings.get('topology') == 'offline' for g in own)
-      axis = 'learner_steps' if over == 'steps' and are_offline else over
       curves = [
-        curve
-        for group in own
-        if (curve := _make_curve(group, quantity, axis, STATISTICS[statistic]))
+        _make_curve(group, quantity, over, STATISTICS[statistic])
+        for group in groups
       ]
-      if curves:
-        panels.append(Panel(environment, quantity, axis, curves))
+      are_offline = {
+        group.settings.get('topology') == 'offline'
+        for group, curve in zip(groups, curves)
+        if curve is not None
+      }
+      # The steps of offline runs are learner steps.
+      title = AXES[over]
+      if over == 'steps' and True in are_offline:
+        title = AXES['learner_steps']
+        if False in are_offline:
+          title = f'{AXES[over]}; of offline runs, {title}'
+      if are_offline:
+        present = [curve for curve in curves if curve is not None]
+        panels.append(Panel(environment, quantity, title, present))
   return panels
 
 
@@ -110,13 +108,14 @@ def choose(name: str, runs: Sequence[runs_lib.RunRecord]) -> list[Quantity]:
     losses = {
       (run.agent, column)
       for run in runs
-      for column in run.logs.get('learner', ())
+      for column in run.logs.get('learner')
       if run.agent and (column == 'loss' or column.endswith('_loss'))
     }
     return [
-      dataclasses.replace(
-        _of_column('learner', column),
-        title=f'{agent}: {column.replace("_", " ")}',
+      Quantity(
+        f'learner.{column}',
+        f'{agent}: {column.replace("_", " ")}',
+        _reader('learner', column),
         agent=agent,
       )
       for agent, column in sorted(losses)
@@ -125,13 +124,13 @@ def choose(name: str, runs: Sequence[runs_lib.RunRecord]) -> list[Quantity]:
     return [_KNOWN[name]]
   label, dot, column = name.partition('.')
   if dot and any(len(run.logs.column(label, column)) for run in runs):
-    return [_of_column(label, column)]
+    return [Quantity(name, column.replace('_', ' '), _reader(label, column))]
   near = list(NAMES)
   if dot:
     near = sorted(
       f'{label}.{known}'
       for run in runs
-      for known in run.logs.get(label, ())
+      for known in run.logs.get(label)
       if len(run.logs.column(label, known))
     )
   raise SettingError(
@@ -141,30 +140,20 @@ def choose(name: str, runs: Sequence[runs_lib.RunRecord]) -> list[Quantity]:
   )
 
 
-def _of_column(
-  label: str, column: str, name: str = '', title: str = ''
-) -> Quantity:
-  return Quantity(
-    name or f'{label}.{column}',
-    title or column.replace('_', ' '),
-    lambda run, over: _rows(run, label, column, over),
-  )
-
-
 def _make_curve(
   group: groups_lib.Group,
   quantity: Quantity,
   over: str,
   statistic: aggregates.Statistic,
 ) -> Curve | None:
-  found = [quantity.series(run, over) for run in group.runs]
-  found = [series for series in found if len(series.x)]
+  found = [quantity.read(run, over) for run in group.runs]
+  found = [(x, y) for x, y in found if len(x)]
   if not found:
     return None
-  grid = np.unique(np.concatenate([series.x for series in found]))
+  grid = np.unique(np.concatenate([x for x, _ in found]))
   if len(grid) > _MAX_POINTS:
     grid = np.linspace(grid[0], grid[-1], _MAX_POINTS)
-  values = np.stack([_sample(series, grid) for series in found])  # [R, X]
+  values = np.stack([_sample(x, y, grid) for x, y in found])  # [R, X]
   is_there = ~np.isnan(values)
   middle, low, high = np.full([3, len(grid)], np.nan)
   for runs in np.unique(is_there[:, is_there.any(axis=0)], axis=1).T:
@@ -180,113 +169,88 @@ def _make_curve(
   return Curve(group.label, grid, middle, interval, num_runs, len(found))
 
 
-def _sample(series: Series, grid: np.ndarray) -> np.ndarray:
+def _sample(x: np.ndarray, y: np.ndarray, grid: np.ndarray) -> np.ndarray:
   """Averages and interpolates a run's values on a grid, NaN outside of it."""
   if len(grid) == 1:
-    return np.array([np.average(series.y, weights=series.weight)])
-  # Assigns each value to the nearest point of the grid.
-  bins = np.searchsorted((grid[1:] + grid[:-1]) / 2, series.x)
-  weights = np.bincount(bins, series.weight, len(grid))
-  held = weights > 0
-  total_x, total_y = (
-    np.bincount(bins, series.weight * values, len(grid))[held] / weights[held]
-    for values in (series.x, series.y)
+    return np.array([np.mean(y)])
+  # Averages the values whose nearest point of the grid is the same.
+  bins = np.searchsorted((grid[1:] + grid[:-1]) / 2, x)
+  counts = np.bincount(bins)
+  held = counts > 0
+  mean_x, mean_y = (
+    np.bincount(bins, values)[held] / counts[held] for values in (x, y)
   )
   slack = _TOLERANCE * (grid[-1] - grid[0])
-  is_outside = (grid < total_x[0] - slack) | (grid > total_x[-1] + slack)
-  return np.where(is_outside, np.nan, np.interp(grid, total_x, total_y))
+  is_outside = (grid < mean_x[0] - slack) | (grid > mean_x[-1] + slack)
+  return np.where(is_outside, np.nan, np.interp(grid, mean_x, mean_y))
 
 
-def _rows(
-  run: runs_lib.RunRecord, label: str, column: str, over: str
-) -> Series:
-  logs = run.logs
-  y = logs.column(label, column)
-  nodes = logs.get(label, {}).get('node')
-  # The mean over nodes of the last value of each.
-  if nodes is not None and len(nodes) == len(y):
-    newest: dict[str, float] = {}
-    means = np.full(len(y), np.nan)
-    for row in np.flatnonzero(np.isfinite(y)):
-      newest[nodes[row]] = y[row]
-      means[row] = np.mean([*newest.values()])
-    y = means
-  # A merged row is a mean over `count` values.
-  counts = logs.column(label, 'count')
-  counts = counts if len(counts) else np.ones(len(y))
-  weight = logs.column(label, f'{column}_count')
-  weight = np.where(np.isnan(weight), counts, weight) if len(weight) else counts
-  return _clean(logs.column(label, over), y, weight)
+def _reader(
+  label: str, column: str
+) -> Callable[[runs_lib.RunRecord, str], Series]:
+  """Returns a function that reads a column of a log."""
+
+  def read(run, over):
+    y = run.logs.column(label, column)
+    nodes = run.logs.get(label).get('node')
+    # The mean over nodes of the last value of each.
+    if nodes is not None and len(nodes) == len(y):
+      newest: dict[str, float] = {}
+      means = np.full(len(y), np.nan)
+      for row in np.flatnonzero(np.isfinite(y)):
+        newest[nodes[row]] = y[row]
+        means[row] = np.mean([*newest.values()])
+      y = means
+    return _finite(run.logs.column(label, over), y)
+
+  return read
 
 
-def mean(run: runs_lib.RunRecord, label: str, column: str) -> float | None:
-  """Returns the mean of a column of a log, weighted by the counts of rows."""
-  series = _rows(run, label, column, 'steps')
-  return (
-    float(np.average(series.y, weights=series.weight))
-    if len(series.y)
-    else None
+def _read_ratio(run: runs_lib.RunRecord, over: str) -> Series:
+  x, achieved, target = (
+    run.logs.column('replay', name)
+    for name in (over, 'samples_per_insert', 'target_samples_per_insert')
   )
+  target = target[np.isfinite(target)]
+  return _finite(x, achieved / target[-1]) if len(target) else _NOTHING
 
 
-def _ratio(run: runs_lib.RunRecord, over: str) -> Series:
-  achieved = _rows(run, 'replay', 'samples_per_insert', over)
-  target = _rows(run, 'replay', 'target_samples_per_insert', over)
-  if not len(target.y):
-    return _NOTHING
-  return achieved._replace(y=achieved.y / target.y[-1])
-
-
-def _lag(run: runs_lib.RunRecord, over: str) -> Series:
-  """Returns the policy lag, as seen by the learner or else by inference."""
-  learned = _rows(run, 'learner', 'policy_lag', over)
-  if len(learned.y):
-    return learned
-  version = run.logs.column('inference', 'version')
-  newest = run.logs.column('inference', 'learner_steps')
-  if not len(version):
-    return _NOTHING
-  lag = np.where(version < 0, np.nan, np.maximum(newest - version, 0))
-  return _clean(run.logs.column('inference', over), lag, np.ones(len(lag)))
-
-
-def _speed(run: runs_lib.RunRecord, over: str) -> Series:
+def _read_speed(run: runs_lib.RunRecord, over: str) -> Series:
   """Returns environment steps per second, between rows of the actors' log."""
   steps, seconds, x = (
     run.logs.column('actors', name)
     for name in ('steps', 'elapsed_seconds', over)
   )
-  if len(steps) < 2:
+  if not len(steps) == len(seconds) == len(x):
     return _NOTHING
-  taken = np.diff(seconds)
   with np.errstate(divide='ignore', invalid='ignore'):
-    return _clean((x[1:] + x[:-1]) / 2, np.diff(steps) / taken, taken)
+    return _finite((x[1:] + x[:-1]) / 2, np.diff(steps) / np.diff(seconds))
 
 
-def _clean(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> Series:
-  """Removes non-finite values and those without weight."""
-  if not len(x) == len(y) == len(weight):
+def _finite(x: np.ndarray, y: np.ndarray) -> Series:
+  if len(x) != len(y):
     return _NOTHING
-  kept = np.isfinite(x) & np.isfinite(y) & (weight > 0)
-  return Series(x[kept], y[kept], weight[kept])
+  kept = np.isfinite(x) & np.isfinite(y)
+  return x[kept], y[kept]
 
 
-_NOTHING = Series(np.empty(0), np.empty(0), np.empty(0))
-_RETURN = 'episode_return'
+_NOTHING = (np.empty(0), np.empty(0))
 _KNOWN = {
   quantity.name: quantity
   for quantity in (
-    _of_column('evaluator', _RETURN, 'return', 'return of evaluations'),
-    _of_column(
-      'actors', _RETURN, 'training_return', 'return of training episodes'
+    Quantity(
+      'return', 'return of evaluations', _reader('evaluator', 'episode_return')
     ),
     Quantity(
-      'ratio', 'samples per insert ÷ target', _ratio, 1.0, in_view=(0.9, 1.1)
+      'training_return',
+      'return of training episodes',
+      _reader('actors', 'episode_return'),
     ),
-    Quantity('lag', 'policy lag, learner steps', _lag, in_view=(0.0, 1.0)),
+    Quantity('ratio', 'samples per insert ÷ target', _read_ratio, 1.0),
     Quantity(
-      'speed', 'environment steps per second', _speed, in_view=(0.0, 1.0)
+      'lag', 'policy lag, learner steps', _reader('learner', 'policy_lag'), 0.0
     ),
+    Quantity('speed', 'environment steps per second', _read_speed, 0.0),
   )
 }
 NAMES = (*_KNOWN, 'losses')

@@ -63,8 +63,3 @@ def test_without_matplotlib_says_what_to_install(monkeypatch):
   monkeypatch.setitem(sys.modules, 'matplotlib', None)
   with pytest.raises(ImportError, match=r"pip install 'repertory\[plots\]'"):
     importlib.import_module(plots.__name__)
-
-
-def test_looks_of_two_dozen_labels_are_distinct():
-  looks = plots.looks([str(i) for i in range(24)])
-  assert len({str(look) for look in looks.values()}) == 24
