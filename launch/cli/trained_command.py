@@ -108,7 +108,7 @@ def _record(values, settings, positional) -> int:
   path = _take_output(values, positional)
   trained = _read_trained(values, settings, 'record')
   with interrupts.exiting_on_interrupt():
-    record = launch.trained.recording.record
+    record = launch.trained.evaluation.record
   try:
     returns = record(
       trained, values.episodes, path, explore=values.explore, seed=values.seed

@@ -1,5 +1,6 @@
 """Groups of runs that differ in the seed only: labels, settings and scores."""
 
+import collections
 import dataclasses
 import json
 import os
@@ -145,9 +146,12 @@ def _name(groups: Sequence[Group]) -> None:
       texts = [_write(name, one.settings.get(name)) for name in chosen]
       one.label = ', '.join(filter(None, [one.agent, *texts]))
     if len({(one.label, one.environment) for one in groups}) == len(groups):
-      return
-  for number, one in enumerate(groups, 1):  # They lack settings of others.
-    one.label += f' ({number})'
+      break
+  known: collections.Counter[tuple[str, str]] = collections.Counter()
+  for one in groups:  # Some lack a setting of others.
+    known[one.label, one.environment] += 1
+    if (number := known[one.label, one.environment]) > 1:
+      one.label += f' ({number})'
 
 
 def _write(name: str, value: Any) -> str:

@@ -70,7 +70,12 @@ class Trained:
       self.original_spec = spec._replace(observations=observations)
     self.network: Any = builder.make_network(spec)
     variables = self.network.variables
-    learners.restore_exported(checkpoint.arrays, 'policy', variables)
+    try:
+      learners.restore_exported(checkpoint.arrays, 'policy', variables)
+    except ValueError as error:
+      raise checkpointing.CheckpointError(
+        f'Checkpoint {checkpoint.path} cannot be read: {error}.'
+      ) from error
 
   @property
   def steps_per_environment(self) -> int:

@@ -131,6 +131,6 @@ def test_groups_without_settings_of_others_have_labels_of_their_own(tmp_path):
   # As of versions before and after the setting was added.
   written_runs.write(tmp_path / 'a')
   written_runs.write(tmp_path / 'b', config=_config(new=[0.25, 2]))
-  assert _group(tmp_path).labels == ['dqn (1)', 'dqn (2)']
+  assert _group(tmp_path).labels == ['dqn', 'dqn (2)']
   written_runs.write(tmp_path / 'c', config=_config(new=[0.5, 2]))
   assert _group(tmp_path).labels == ['dqn', 'dqn, new=0.25,2', 'dqn, new=0.5,2']
