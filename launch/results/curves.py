@@ -1,7 +1,7 @@
 """Learning curves: quantities of runs, and their statistics over seeds."""
 
-import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,23 +25,36 @@ _MAX_POINTS = 100  # Of a curve; closer values are averaged.
 # Share of the width by which runs may begin later or end earlier than others.
 _TOLERANCE = 0.03
 
-# Finite x and y of one run, `[N]` each.
-Series = tuple[np.ndarray, np.ndarray]
+_RETURN = 'episode_return'
 
 
-@dataclasses.dataclass(frozen=True)
-class Quantity:
-  """A quantity that can be plotted, over one of `AXES`."""
+class Quantity(NamedTuple):
+  """A column of a log that can be plotted, over one of `AXES`."""
 
   name: str
   title: str  # With its unit.
-  read: Callable[[runs_lib.RunRecord, str], Series]
-  reference: float | None = None  # Drawn as a line.
+  label: str
+  column: str
   agent: str | None = None  # None for all.
 
 
-@dataclasses.dataclass(frozen=True)
-class Curve:
+_KNOWN = {
+  one.name: one
+  for one in (
+    Quantity('return', 'return of evaluations', 'evaluator', _RETURN),
+    Quantity(
+      'training_return', 'return of training episodes', 'actors', _RETURN
+    ),
+    Quantity('ratio', 'samples per insert', 'replay', 'samples_per_insert'),
+    Quantity('lag', 'policy lag, learner steps', 'learner', 'policy_lag'),
+    # Differences of these steps, by those of the time.
+    Quantity('speed', 'environment steps per second', 'actors', 'steps'),
+  )
+}
+NAMES = (*_KNOWN, 'losses')
+
+
+class Curve(NamedTuple):
   """A statistic of a quantity of a group, over the runs with data at x; `[X]`.
 
   `size` is the number of runs that have the quantity at all.
@@ -55,8 +68,7 @@ class Curve:
   size: int
 
 
-@dataclasses.dataclass(frozen=True)
-class Panel:
+class Panel(NamedTuple):
   """Curves of one quantity on one environment; `x_title` is that of x."""
 
   environment: str
@@ -104,6 +116,8 @@ def make_panels(
 
 def choose(name: str, runs: Sequence[runs_lib.RunRecord]) -> list[Quantity]:
   """Returns the quantities of a name: one of `NAMES`, or '<log>.<column>'."""
+  if name in _KNOWN:
+    return [_KNOWN[name]]
   if name == 'losses':
     losses = {
       (run.agent, column)
@@ -115,28 +129,24 @@ def choose(name: str, runs: Sequence[runs_lib.RunRecord]) -> list[Quantity]:
       Quantity(
         f'learner.{column}',
         f'{agent}: {column.replace("_", " ")}',
-        _reader('learner', column),
-        agent=agent,
+        *('learner', column, agent),
       )
       for agent, column in sorted(losses)
     ]
-  if name in _KNOWN:
-    return [_KNOWN[name]]
-  label, dot, column = name.partition('.')
-  if dot and any(len(run.logs.column(label, column)) for run in runs):
-    return [Quantity(name, column.replace('_', ' '), _reader(label, column))]
-  near = list(NAMES)
-  if dot:
-    near = sorted(
-      f'{label}.{known}'
-      for run in runs
-      for known in run.logs.get(label)
-      if len(run.logs.column(label, known))
-    )
+  label, _, column = name.partition('.')
+  known = {
+    f'{label}.{one}'
+    for run in runs
+    for one in run.logs.get(label)
+    if len(run.logs.column(label, one))
+  }
+  if name in known:
+    return [Quantity(name, column.replace('_', ' '), label, column)]
   raise SettingError(
     'what',
     f'must be one of {", ".join(NAMES)}, or <log>.<column> with a column of '
-    f'numbers in the logs; got {name!r}.{did_you_mean(name, near)}',
+    f'numbers in the logs; got {name!r}.'
+    f'{did_you_mean(name, [*NAMES, *sorted(known)])}',
   )
 
 
@@ -146,7 +156,7 @@ def _make_curve(
   over: str,
   statistic: aggregates.Statistic,
 ) -> Curve | None:
-  found = [quantity.read(run, over) for run in group.runs]
+  found = [_read(run, quantity, over) for run in group.runs]
   found = [(x, y) for x, y in found if len(x)]
   if not found:
     return None
@@ -185,72 +195,30 @@ def _sample(x: np.ndarray, y: np.ndarray, grid: np.ndarray) -> np.ndarray:
   return np.where(is_outside, np.nan, np.interp(grid, mean_x, mean_y))
 
 
-def _reader(
-  label: str, column: str
-) -> Callable[[runs_lib.RunRecord, str], Series]:
-  """Returns a function that reads a column of a log."""
-
-  def read(run, over):
-    y = run.logs.column(label, column)
-    nodes = run.logs.get(label).get('node')
-    # The mean over nodes of the last value of each.
-    if nodes is not None and len(nodes) == len(y):
-      newest: dict[str, float] = {}
-      means = np.full(len(y), np.nan)
-      for row in np.flatnonzero(np.isfinite(y)):
-        newest[nodes[row]] = y[row]
-        means[row] = np.mean([*newest.values()])
-      y = means
-    return _finite(run.logs.column(label, over), y)
-
-  return read
-
-
-def _read_ratio(run: runs_lib.RunRecord, over: str) -> Series:
-  x, achieved, target = (
-    run.logs.column('replay', name)
-    for name in (over, 'samples_per_insert', 'target_samples_per_insert')
-  )
-  target = target[np.isfinite(target)]
-  return _finite(x, achieved / target[-1]) if len(target) else _NOTHING
-
-
-def _read_speed(run: runs_lib.RunRecord, over: str) -> Series:
-  """Returns environment steps per second, between rows of the actors' log."""
-  steps, seconds, x = (
-    run.logs.column('actors', name)
-    for name in ('steps', 'elapsed_seconds', over)
-  )
-  if not len(steps) == len(seconds) == len(x):
-    return _NOTHING
-  with np.errstate(divide='ignore', invalid='ignore'):
-    return _finite((x[1:] + x[:-1]) / 2, np.diff(steps) / np.diff(seconds))
-
-
-def _finite(x: np.ndarray, y: np.ndarray) -> Series:
-  if len(x) != len(y):
-    return _NOTHING
+def _read(
+  run: runs_lib.RunRecord, quantity: Quantity, over: str
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the finite x and y of a run, `[N]` each."""
+  log = run.logs.get(quantity.label)
+  x, y = (run.logs.column(quantity.label, n) for n in (over, quantity.column))
+  if quantity.name == 'speed':
+    seconds = run.logs.column(quantity.label, 'elapsed_seconds')
+    if len(seconds) == len(y):  # Between rows.
+      x, y, seconds = (x[1:] + x[:-1]) / 2, np.diff(y), np.diff(seconds)
+      y = np.divide(y, seconds, np.full_like(y, np.nan), where=seconds > 0)
+  elif 'node' in log and len(y):
+    y = _mean_over_nodes(log['node'], y)
+  if len(x) != len(y):  # One of them is no column of numbers.
+    return np.empty(0), np.empty(0)
   kept = np.isfinite(x) & np.isfinite(y)
   return x[kept], y[kept]
 
 
-_NOTHING = (np.empty(0), np.empty(0))
-_KNOWN = {
-  quantity.name: quantity
-  for quantity in (
-    Quantity(
-      'return', 'return of evaluations', _reader('evaluator', 'episode_return')
-    ),
-    Quantity(
-      'training_return',
-      'return of training episodes',
-      _reader('actors', 'episode_return'),
-    ),
-    Quantity('ratio', 'samples per insert ÷ target', _read_ratio, 1.0),
-    Quantity(
-      'lag', 'policy lag, learner steps', _reader('learner', 'policy_lag'), 0.0
-    ),
-    Quantity('speed', 'environment steps per second', _read_speed, 0.0),
-  )
-}
-NAMES = (*_KNOWN, 'losses')
+def _mean_over_nodes(nodes: np.ndarray, y: np.ndarray) -> np.ndarray:
+  """Returns at each row the mean over nodes of the last value of each."""
+  newest: dict[str, float] = {}
+  means = np.full(len(y), np.nan)
+  for row in np.flatnonzero(np.isfinite(y)):
+    newest[nodes[row]] = y[row]
+    means[row] = np.mean([*newest.values()])
+  return means

@@ -35,8 +35,7 @@ COLORS = (
 _DASHES = ('-', (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 
 _MAX_COLUMNS = 3
-_PANEL_INCHES = 4.2, 2.9
-_ONLY_PANEL_INCHES = 7.0, 4.3
+_PANEL_INCHES = 5.0, 3.3
 
 _STYLE = {
   'axes.axisbelow': True,
@@ -173,7 +172,7 @@ def draw(
   num_columns = num_environments if num_environments > 1 else len(panels)
   num_columns = min(num_columns, _MAX_COLUMNS)
   num_rows = -(-len(panels) // num_columns)
-  width, height = _PANEL_INCHES if len(panels) > 1 else _ONLY_PANEL_INCHES
+  width, height = _PANEL_INCHES
   with matplotlib.rc_context(_STYLE):
     figure = matplotlib.figure.Figure((width * num_columns, height * num_rows))
     grid = figure.subplots(num_rows, num_columns, squeeze=False).ravel()
@@ -229,10 +228,6 @@ def _draw_curve(axes, curve: curves_lib.Curve, place: int) -> Any:
 
 
 def _set_axes(axes, panel: curves_lib.Panel) -> None:
-  if panel.quantity.reference is not None:
-    axes.axhline(
-      panel.quantity.reference, color='gray', linewidth=1, linestyle=':'
-    )
   axes.set_title(wording.text(panel.environment))
   axes.set_xlabel(panel.x_title)
   axes.set_ylabel(wording.text(panel.quantity.title))

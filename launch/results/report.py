@@ -11,7 +11,6 @@ import datetime
 import io
 import json
 import os
-import urllib.parse
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -65,22 +64,15 @@ def write(
     SettingError: If an argument is wrong, or the file cannot be written.
   """
   plots.check(output, over, statistic, _ENDINGS)
-  text = make(found, os.path.dirname(output) or '.', over, statistic)
+  text = make(found, over, statistic)
   with plots.replacing(output) as file:
     file.write(text.encode())
 
 
 def make(
-  found: runs_lib.Found,
-  folder: str = '.',
-  over: str = 'steps',
-  statistic: str = 'mean',
+  found: runs_lib.Found, over: str = 'steps', statistic: str = 'mean'
 ) -> str:
-  """Returns the page of a report; see `write`.
-
-  Args:
-    folder: Folder of the page, for links to files too large to embed.
-  """
+  """Returns the page of a report; see `write`."""
   grouped = groups_lib.group(found.runs)
   # Before incidents, which include logs that cannot be read.
   drawn = {
@@ -114,7 +106,7 @@ def make(
     differences=groups_lib.compare(grouped.groups),
     incidents=[one for run in found.runs for one in incidents(run)],
     runs=[describe(run) for run in found.runs],
-    videos=_find_videos(found.runs, folder),
+    videos=_find_videos(found.runs),
     left_out=[
       *grouped.notes,
       *(f'{path}: {why}' for path, why in found.others),
@@ -228,12 +220,10 @@ def _last_line(text: object) -> str:
   return str(text).strip().rpartition('\n')[2]
 
 
-def _find_videos(
-  runs: Sequence[runs_lib.RunRecord], page_folder: str
-) -> list[Mapping[str, Any]]:
-  """Returns the videos of all runs, without symbolic links.
+def _find_videos(runs: Sequence[runs_lib.RunRecord]) -> list[_Row]:
+  """Returns the newest video of each run, without symbolic links.
 
-  The newest of each run is embedded as long as there is room.
+  Its data is empty if the page has no room for it.
   """
   shown, left = [], _MAX_BYTES
   for run in runs:
@@ -247,24 +237,18 @@ def _find_videos(
     ]
     if not paths:
       continue
-    newest = max(paths, key=os.path.getmtime)
-    data = ''
-    if os.path.getsize(newest) <= left:
-      inside = os.path.relpath(newest, run.directory)
+    path = max(paths, key=os.path.getmtime)
+    data = b''
+    if os.path.getsize(path) <= left:
+      inside = os.path.join(_VIDEOS, os.path.basename(path))
       with regular_files.open_inside(run.directory, inside) as file:
-        data = base64.b64encode(file.read()).decode()
-      left -= os.path.getsize(newest)
+        data = file.read()
+      left -= len(data)
     shown.append(
       {
-        'directory': run.directory,
-        'kind': _KINDS[os.path.splitext(newest)[1].lower()],
-        'data': data,
-        'links': {
-          os.path.basename(path): urllib.parse.quote(
-            os.fsencode(os.path.relpath(path, page_folder))
-          )
-          for path in paths
-        },
+        'path': path,
+        'kind': _KINDS[os.path.splitext(path)[1].lower()],
+        'data': base64.b64encode(data).decode(),
       }
     )
   return shown

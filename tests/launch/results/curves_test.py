@@ -78,19 +78,6 @@ class TestCurves:
 
 
 class TestQuantities:
-  def test_ratio_is_of_the_target(self, tmp_path):
-    rows = [
-      {
-        'steps': 10,
-        'samples_per_insert': 4.0,
-        'target_samples_per_insert': 8.0,
-      }
-    ]
-    written_runs.write(tmp_path / 'a', replay=rows)
-    (panel,) = _panels(tmp_path, 'ratio')
-    assert panel.curves[0].middle == 0.5
-    assert panel.quantity.reference == 1
-
   def test_steps_of_offline_runs_are_learner_steps(self, tmp_path):
     written_runs.write(tmp_path / 'a', topology='offline')
     (panel,) = _panels(tmp_path, 'return')
