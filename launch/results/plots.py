@@ -3,10 +3,10 @@
 Importing it raises ImportError without the extra 'plots'.
 """
 
-import contextlib
+import io
 import os
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -94,8 +94,8 @@ def plot(
       f'must be in the logs; got {", ".join(what)}, of which '
       f'none of {len(runs)} runs has a row.',
     )
-  with replacing(output) as file:
-    draw(panels, grouped.labels, file, output.rpartition('.')[2].lower())
+  file_format = output.rpartition('.')[2].lower()
+  write(output, draw(panels, grouped.labels, file_format))
   drawn = {
     (panel.quantity.name, panel.environment, curve.label)
     for panel in panels
@@ -136,36 +136,28 @@ def check(
       )
 
 
-@contextlib.contextmanager
-def replacing(output: str) -> Iterator[BinaryIO]:
-  """Yields a temporary file, which replaces another at the end of the block."""
-  temporary = f'{output}.{os.getpid()}.tmp'
+def write(output: str, content: bytes) -> None:
+  """Writes a file, and its folder if there is none; or raises SettingError."""
   try:
     os.makedirs(os.path.dirname(output) or '.', exist_ok=True)
-    with open(temporary, 'wb') as file:
-      yield file
-    os.replace(temporary, output)
+    with open(output, 'wb') as file:
+      file.write(content)
   except OSError as error:
     raise SettingError(
       'output', f'must be writable; got {output}: {error.strerror or error}.'
     ) from error
-  finally:
-    with contextlib.suppress(OSError):
-      os.remove(temporary)
 
 
 def draw(
   panels: Sequence[curves_lib.Panel],
   labels: Sequence[str],
-  file: BinaryIO,
   file_format: str,
-) -> None:
-  """Draws panels side by side, with a legend.
+) -> bytes:
+  """Draws panels side by side, with a legend; returns the file's content.
 
   Args:
     panels: At least one panel.
     labels: Labels of all groups. Up to 24 differ in color or dashes.
-    file: The open file to write to.
     file_format: 'png' or 'svg'.
   """
   num_environments = len({panel.environment for panel in panels})
@@ -198,6 +190,7 @@ def draw(
       bbox_to_anchor=(0, 1),
       ncols=num_columns,
     )
+    file = io.BytesIO()
     figure.savefig(
       file,
       format=file_format,
@@ -205,6 +198,7 @@ def draw(
       metadata={'Date': None} if file_format == 'svg' else {},
       bbox_inches='tight',
     )
+  return file.getvalue()
 
 
 def _draw_curve(axes, curve: curves_lib.Curve, place: int) -> Any:

@@ -8,8 +8,6 @@ import base64
 import collections
 import contextlib
 import datetime
-import io
-import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -64,9 +62,7 @@ def write(
     SettingError: If an argument is wrong, or the file cannot be written.
   """
   plots.check(output, over, statistic, _ENDINGS)
-  text = make(found, over, statistic)
-  with plots.replacing(output) as file:
-    file.write(text.encode())
+  plots.write(output, make(found, over, statistic).encode())
 
 
 def make(
@@ -77,23 +73,20 @@ def make(
   # Before incidents, which include logs that cannot be read.
   drawn = {
     name: [
-      _draw(panel, grouped.labels)
+      plots.draw([panel], grouped.labels, 'svg')
       for panel in curves_lib.make_panels(
         grouped, curves_lib.choose(name, found.runs), over, statistic
       )
     ]
     for name in curves_lib.NAMES
   }
-  names = [group.label for group in grouped.groups]
-  if len(grouped.environments) > 1:
-    names = [f'{one.label} on {one.environment}' for one in grouped.groups]
   environment = jinja2.Environment(
     loader=jinja2.FileSystemLoader(os.path.dirname(__file__)),
     autoescape=True,
     trim_blocks=True,
     finalize=lambda v: v if hasattr(v, '__html__') else wording.text(v),
   )
-  environment.filters['setting'] = _setting
+  environment.filters['base64'] = lambda data: base64.b64encode(data).decode()
   return environment.get_template('report.html').render(
     agents=sorted({group.agent for group in grouped.groups}),
     made=f'{datetime.datetime.now().astimezone():%Y-%m-%d %H:%M %Z}',
@@ -102,7 +95,6 @@ def make(
     figures=drawn,
     statistic=_STATISTICS[statistic],
     scores=_list_scores(grouped.groups),
-    names=names,
     differences=groups_lib.compare(grouped.groups),
     incidents=[one for run in found.runs for one in incidents(run)],
     runs=[describe(run) for run in found.runs],
@@ -112,13 +104,6 @@ def make(
       *(f'{path}: {why}' for path, why in found.others),
     ],
   )
-
-
-def _draw(panel: curves_lib.Panel, labels: Sequence[str]) -> str:
-  """Returns a panel as SVG in base64."""
-  file = io.BytesIO()
-  plots.draw([panel], labels, file, 'svg')
-  return base64.b64encode(file.getvalue()).decode()
 
 
 def _list_scores(groups: Sequence[groups_lib.Group]) -> list[_Row]:
@@ -144,12 +129,6 @@ def _list_scores(groups: Sequence[groups_lib.Group]) -> list[_Row]:
       }
     )
   return rows
-
-
-def _setting(value: Any) -> str:
-  if value is None:
-    return wording.NOTHING
-  return value if isinstance(value, str) else json.dumps(value, default=str)
 
 
 def describe(run: runs_lib.RunRecord) -> _Row:
@@ -248,7 +227,7 @@ def _find_videos(runs: Sequence[runs_lib.RunRecord]) -> list[_Row]:
       {
         'path': path,
         'kind': _KINDS[os.path.splitext(path)[1].lower()],
-        'data': base64.b64encode(data).decode(),
+        'data': data,
       }
     )
   return shown
