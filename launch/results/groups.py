@@ -166,45 +166,23 @@ def _write(name: str, value: Any) -> str:
 
 
 class Score(NamedTuple):
-  """Scores of a group; arrays are `[R]` over the runs with evaluations."""
+  """Returns of a group; arrays are `[R]` over the runs with evaluations."""
 
   group: Group
   last: np.ndarray
   best: np.ndarray
-  # Normalized areas under the curves, up to the steps that all runs on the
-  # environment have taken; NaN with fewer than two evaluations.
-  area: np.ndarray
 
 
 def score(groups: Sequence[Group]) -> list[Score]:
   """Returns the scores of all groups with evaluations."""
   found = []
-  ends: dict[str, int] = {}  # Fewest steps of a run, by environment.
   for one in groups:
-    evaluated = [run.evaluations for run in one.runs if run.last]
-    if evaluated:
-      found.append((one, evaluated))
-      steps = [rows[-1].steps for rows in evaluated]
-      ends[one.environment] = min(*steps, ends.get(one.environment, steps[0]))
-  return [
-    Score(
-      one,
-      last=np.array([rows[-1].episode_return for rows in evaluated]),
-      best=np.array([max(rows).episode_return for rows in evaluated]),
-      area=np.array([_area(rows, ends[one.environment]) for rows in evaluated]),
-    )
-    for one, evaluated in found
-  ]
-
-
-def _area(evaluations: Sequence[runs_lib.EvaluationRow], end: int) -> float:
-  """Returns the normalized area under a curve up to a number of steps."""
-  # The later one of two at the same step.
-  returns = {one.steps: one.episode_return for one in evaluations}
-  steps = sorted(returns)
-  x = [*(step for step in steps if step < end), end]
-  if len(x) < 2:
-    return float('nan')
-  y = np.interp(x, steps, [returns[step] for step in steps])
-  area = np.sum((y[1:] + y[:-1]) / 2 * np.diff(x))
-  return float(area / (x[-1] - x[0]))
+    pairs = [(run.last, run.best) for run in one.runs]
+    returns = [
+      (last.episode_return, best.episode_return)
+      for last, best in pairs
+      if last is not None and best is not None
+    ]
+    if returns:
+      found.append(Score(one, *np.array(returns).T))
+  return found

@@ -60,7 +60,7 @@ def plot(
   what: Sequence[str] = ('return',),
   over: str = 'steps',
   statistic: str = 'mean',
-) -> list[str]:
+) -> Sequence[str]:
   """Plots learning curves of groups of runs that differ in the seed only.
 
   There is a panel for each quantity on each environment. Bands are 95 %
@@ -74,7 +74,7 @@ def plot(
     statistic: Statistic over seeds: 'mean' or 'iqm', the interquartile mean.
 
   Returns:
-    Notes on what could not be drawn.
+    Notes on runs that were left out.
 
   Raises:
     SettingError: If an argument is wrong, there is nothing to draw, or the file
@@ -96,19 +96,7 @@ def plot(
     )
   file_format = output.rpartition('.')[2].lower()
   write(output, draw(panels, grouped.labels, file_format))
-  drawn = {
-    (panel.quantity.name, panel.environment, curve.label)
-    for panel in panels
-    for curve in panel.curves
-  }
-  missing = [
-    f'{group.label} on {group.environment} has no {quantity.title}'
-    for quantity in chosen
-    for group in grouped.groups
-    if quantity.agent in (None, group.agent)
-    and (quantity.name, group.environment, group.label) not in drawn
-  ]
-  return [*grouped.notes, *missing]
+  return grouped.notes
 
 
 def check(

@@ -10,7 +10,6 @@ import contextlib
 import datetime
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -125,7 +124,6 @@ def _list_scores(groups: Sequence[groups_lib.Group]) -> list[_Row]:
         '95% interval': wording.interval(*interval),
         'IQM': wording.number(aggregates.interquartile_mean(one.last)),
         'best return': wording.number(np.mean(one.best)),
-        'mean over training': wording.number(np.mean(one.area)),
       }
     )
   return rows

@@ -140,9 +140,6 @@ class TestScores:
     (found,) = groups.score(results.group(results.find([tmp_path]).runs).groups)
     assert list(found.last) == [0, 2]
     assert list(found.best) == [8, 2]
-    # Up to 150, which both reach: 0 to 8 over 100, then 8 to 4 over 50. Of two
-    # evaluations at a step, the later counts.
-    np.testing.assert_allclose(found.area, [(4 * 100 + 6 * 50) / 150, 2])
 
 
 def test_panels_are_of_environments_and_groups_with_the_quantity(tmp_path):
