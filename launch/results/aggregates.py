@@ -7,7 +7,6 @@ outliers than the mean and uses more data than the median.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +15,6 @@ CONFIDENCE = 0.95
 _NUM_RESAMPLES = 2000
 
 Statistic = Callable[[np.ndarray], np.ndarray]
-
-
-class Interval(NamedTuple):
-  """Confidence interval, both bounds `[...]`; NaN with fewer than two runs."""
-
-  low: np.ndarray
-  high: np.ndarray
 
 
 def mean(scores: npt.ArrayLike) -> np.ndarray:
@@ -46,7 +38,7 @@ def interquartile_mean(scores: npt.ArrayLike) -> np.ndarray:
 
 def bootstrap_interval(
   scores: npt.ArrayLike, statistic: Statistic = interquartile_mean
-) -> Interval:
+) -> tuple[np.ndarray, np.ndarray]:
   """Returns the 95 % percentile bootstrap interval of a statistic over runs.
 
   The R runs are drawn with replacement, 2,000 times. The same scores give the
@@ -57,15 +49,15 @@ def bootstrap_interval(
     statistic: Function from `[R, ...]` to `[...]`.
 
   Returns:
-    The interval; NaN with fewer than two runs.
+    Both bounds, `[...]`; NaN with fewer than two runs.
   """
   scores = np.asarray(scores, float)
   num_runs = len(scores)
   if num_runs < 2:
     nothing = np.full(scores.shape[1:], np.nan)
-    return Interval(nothing, nothing)
+    return nothing, nothing
   random = np.random.default_rng(0)
   drawn = random.integers(num_runs, size=(_NUM_RESAMPLES, num_runs)).T
   tail = (1 - CONFIDENCE) / 2
   low, high = np.quantile(statistic(scores[drawn]), [tail, 1 - tail], axis=0)
-  return Interval(low, high)
+  return low, high

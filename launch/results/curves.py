@@ -63,7 +63,8 @@ class Curve(NamedTuple):
   label: str
   x: np.ndarray
   middle: np.ndarray
-  interval: aggregates.Interval
+  low: np.ndarray  # Of the interval.
+  high: np.ndarray
   num_runs: np.ndarray
   size: int
 
@@ -174,9 +175,8 @@ def _make_curve(
     low[columns], high[columns] = aggregates.bootstrap_interval(
       scores, statistic
     )
-  interval = aggregates.Interval(low, high)
   num_runs = np.sum(is_there, axis=0)
-  return Curve(group.label, grid, middle, interval, num_runs, len(found))
+  return Curve(group.label, grid, middle, low, high, num_runs, len(found))
 
 
 def _sample(x: np.ndarray, y: np.ndarray, grid: np.ndarray) -> np.ndarray:

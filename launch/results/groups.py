@@ -101,7 +101,6 @@ def _describe_run(run: runs_lib.RunRecord) -> dict[str, Any]:
   settings = {'reward_model': None, 'topology': run.topology}
   for name, value in run.settings.items():
     settings[name.removeprefix('config.')] = value
-  settings.update(run.wiring)
   initial = run.initial_from  # Without the seed.
   if initial is not None:
     initial = os.path.relpath(_SEED.sub('', os.path.abspath(initial)))

@@ -125,7 +125,7 @@ def check(
 
 
 def write(output: str, content: bytes) -> None:
-  """Writes a file, and its folder if there is none; or raises SettingError."""
+  """Writes a file, and makes its folder; raises SettingError if it cannot."""
   try:
     os.makedirs(os.path.dirname(output) or '.', exist_ok=True)
     with open(output, 'wb') as file:
@@ -193,11 +193,8 @@ def _draw_curve(axes, curve: curves_lib.Curve, place: int) -> Any:
   """Draws a curve, thin where some runs have no data; returns its line."""
   color = COLORS[place % len(COLORS)]
   dash = _DASHES[place // len(COLORS) % len(_DASHES)]
-  low, high = curve.interval
-  axes.fill_between(
-    curve.x, low, high, where=~np.isnan(low), color=color, alpha=0.18,
-    linewidth=0,
-  )  # fmt: skip
+  band = {'where': ~np.isnan(curve.low), 'alpha': 0.18, 'linewidth': 0}
+  axes.fill_between(curve.x, curve.low, curve.high, color=color, **band)
   marker = 'o' if len(curve.x) == 1 else None
   axes.plot(
     curve.x, curve.middle, marker=marker, color=color, linewidth=0.9, alpha=0.7

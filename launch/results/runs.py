@@ -48,16 +48,15 @@ class RunRecord:
     agent: Name of the agent.
     environment: Name of the environment.
     seed: The seed.
-    settings: Settings that must not change when it is resumed, except agent,
-      environment and seed: 'builder', 'num_environments', 'config.<name>',
-      'table.<name>'.
+    settings: Settings of the agent, 'builder', 'num_environments',
+      'config.<name>', 'table.<name>', and of topology and launcher at its last
+      start.
     experiment: Settings of `launch.Experiment` at its last start, such as
       'max_steps'.
     max_steps: Total number of environment steps.
     reward_model: Name of its reward model (`--reward_model`).
     data: Folders of its offline data or demonstrations.
     topology: Name of the topology at its last start.
-    wiring: Settings of topology and launcher at its last start.
     initial_from: Directory of the run whose networks it began with; None for
       new ones.
     steps: Environment steps so far.
@@ -79,7 +78,6 @@ class RunRecord:
   reward_model: str | None = None
   data: Sequence[str] = ()
   topology: str | None = None
-  wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   initial_from: str | None = None
   steps: int | None = None
   learner_steps: int | None = None
@@ -219,17 +217,15 @@ def _read(directory: str) -> RunRecord:
   starts = logs.rows(run_metadata.FILE.removesuffix('.jsonl'))
   begun = next((s for s in reversed(starts) if run_metadata.BEGUN in s), {})
   ended = starts[-1] if starts and run_metadata.ENDED in starts[-1] else {}
-  identity = reward_model_config.with_present_names(
-    dict(begun.get('config') or {})
-  )
   experiments = [dict(start.get('experiment') or {}) for start in starts]
   experiment = dict(begun.get('experiment') or {})
-  wiring: dict[str, Any] = {
-    **(begun.get('topology_settings') or {}),
-    **(begun.get('launch_settings') or {}),
-  }
+  settings = reward_model_config.with_present_names(
+    dict(begun.get('config') or {})
+  )
+  for name in ('topology_settings', 'launch_settings'):
+    settings.update(begun.get(name) or {})
   if begun.get('launch_type'):
-    wiring['launch_type'] = str(begun['launch_type'])
+    settings['launch_type'] = begun['launch_type']
   # The command that resumes a run may omit it.
   initial = [one.get('initial_from') for one in experiments]
 
@@ -245,18 +241,17 @@ def _read(directory: str) -> RunRecord:
     directory,
     state,
     why,
-    agent=_convert(str, identity.pop('agent', None)),
-    environment=_convert(str, identity.pop('environment', None)),
-    seed=_convert(int, identity.pop('seed', None)),
-    settings=identity,
+    agent=_convert(str, settings.pop('agent', None)),
+    environment=_convert(str, settings.pop('environment', None)),
+    seed=_convert(int, settings.pop('seed', None)),
+    settings=settings,
     experiment=experiment,
     max_steps=_convert(int, experiment.get('max_steps')),
-    reward_model=_convert(str, identity.get('reward_model')),
+    reward_model=_convert(str, settings.get('reward_model')),
     data=[
-      *map(str, wiring.get('data') or experiment.get('demonstrations') or ())
+      *map(str, settings.get('data') or experiment.get('demonstrations') or ())
     ],
     topology=_convert(str, begun.get('topology')),
-    wiring=wiring,
     initial_from=_convert(str, next(filter(None, initial), None)),
     steps=_convert(int, steps),
     learner_steps=_convert(int, last('learner_steps')),

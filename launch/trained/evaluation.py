@@ -63,29 +63,31 @@ def evaluate(
     folder = None
     if video is not False:
       folder = videos.prepare(video, video_format, trained.directory)
-    # Ids of the environments follow those of training.
-    first = trained.num_environments
-    ids = range(first, first + min(loading.BATCH_SIZE, num_episodes))
-    seeds = [_make_seed(trained, session_lib.ENVIRONMENTS, i) for i in ids]
     seed = _make_seed(trained, session_lib.EVALUATION_POLICY)
     policy = policy_lib.TrainedPolicy(trained, seed=seed)
-    environments: Any = trained.make_environments(seeds, folder is not None)
-    stack.callback(environments.close)
+    size = min(loading.BATCH_SIZE, num_episodes)
+    made: Any = _make_environments(trained, size, folder is not None)
+    stack.callback(made.close)
     if folder is not None:
-      environments = videos.VideoRecorder(
-        environments, folder, num_episodes, video_format
-      )
-      stack.callback(environments.close)
-    loop = environment_loop.EnvironmentLoop(
-      environments, policy_lib.LoopActor(policy)
-    )
+      made = videos.VideoRecorder(made, folder, num_episodes, video_format)
+      stack.callback(made.close)
+    loop = environment_loop.EnvironmentLoop(made, policy_lib.LoopActor(policy))
     if folder is not None:
-      loop.add_observer(environments.keep)
+      loop.add_observer(made.keep)
     if trained.experiment is not None:
       loop.read_info(trained.experiment.info)
       if makers := trained.experiment.evaluation_metrics:
-        loop.measure(episode_metrics.EpisodeMetrics(makers, len(ids)))
+        loop.measure(episode_metrics.EpisodeMetrics(makers, size))
     return loop.run_episodes(num_episodes, is_interrupted)
+
+
+def _make_environments(
+  trained: loading.Trained, size: int, renders: bool
+) -> Any:
+  # Ids of the environments follow those of training.
+  ids = [trained.num_environments + i for i in range(size)]
+  seeds = [_make_seed(trained, session_lib.ENVIRONMENTS, i) for i in ids]
+  return trained.make_environments(seeds, renders)
 
 
 def _make_seed(trained: loading.Trained, *purpose: int) -> int:

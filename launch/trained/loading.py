@@ -62,7 +62,9 @@ class Trained:
     spec = policy_description.read_spec(checkpoint, builder)
     if spec is None:
       spec = environment_batches.read_spec(
-        self._environment_name, self._environments, identity['seed']
+        f"environment '{self.environment}'",
+        self._environments,
+        identity['seed'],
       )
     self.spec = self.original_spec = spec
     if builder.observes_previous_action_and_reward:
@@ -99,7 +101,7 @@ class Trained:
       factory = rendering.enable(environments.factory)
       environments = dataclasses.replace(environments, factory=factory)
     # Its code may raise anything, or hang.
-    with environment_batches.making(self._environment_name):
+    with environment_batches.making(f"environment '{self.environment}'"):
       batch = environments.make_environments(seeds)
     try:
       found = specs.make_environment_spec(batch)
@@ -109,10 +111,6 @@ class Trained:
       batch.close()
       raise
     return batch
-
-  @property
-  def _environment_name(self) -> str:
-    return f"environment '{self.environment}'"
 
   @property
   def _environments(self) -> environment_batches.EnvironmentSettings:

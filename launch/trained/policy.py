@@ -170,18 +170,14 @@ class TrainedPolicy:
       self._num_rows = 0
       return
     chosen = np.asarray(rows)
-    if not chosen.size:
-      return
-    is_mask = chosen.dtype == bool and chosen.shape == (self._num_rows,)
-    if not is_mask and not (
-      chosen.dtype.kind in 'iu'
-      and np.all((chosen >= 0) & (chosen < self._num_rows))
-    ):
+    try:
+      if chosen.size:
+        self._step_type[chosen] = _FIRST
+    except IndexError as error:
       raise ValueError(
         f'rows: expected indices below {self._num_rows}, the number of rows in '
         f'the last call, or a mask of that length; found {rows!r}.'
-      )
-    self._step_type[chosen] = _FIRST
+      ) from error
 
   def export_saved_model(self, path: str) -> None:
     """Exports the policy as a SavedModel, which runs without this package.

@@ -45,10 +45,10 @@ class TestCurves:
     np.testing.assert_array_equal(curve.middle, [1, 3, 2])
     np.testing.assert_array_equal(curve.num_runs, [2, 2, 1])
     # Each of two runs may be drawn twice.
-    np.testing.assert_array_equal(curve.interval.low[:2], [0, 2])
-    np.testing.assert_array_equal(curve.interval.high[:2], [2, 4])
+    np.testing.assert_array_equal(curve.low[:2], [0, 2])
+    np.testing.assert_array_equal(curve.high[:2], [2, 4])
     assert curve.size == 2
-    assert np.isnan(curve.interval.low[2])
+    assert np.isnan(curve.low[2])
 
   def test_interval_is_that_of_the_statistic(self, tmp_path):
     values = np.array([1.0, 2.0, 3.0, 100.0])
@@ -57,7 +57,7 @@ class TestCurves:
     for name, statistic in curves.STATISTICS.items():
       expected = results.aggregates.bootstrap_interval(values, statistic)
       curve = _curve(tmp_path, statistic=name)
-      assert curve.interval == expected
+      assert (curve.low, curve.high) == expected
       assert curve.middle == statistic(values)
 
   def test_who_ends_a_little_earlier_has_come_as_far(self, tmp_path):
