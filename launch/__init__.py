@@ -10,9 +10,8 @@ if TYPE_CHECKING:
   from repertory.launch.experiments.naming import make_experiment
   from repertory.launch.failures import NodeError
   from repertory.launch.opening.run import Result, run
-  from repertory.launch.trained.evaluation import evaluate
+  from repertory.launch.trained.evaluation import evaluate, record
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
-  from repertory.launch.trained.recording import record
 
 __all__ = [
   'Callback',

@@ -26,7 +26,7 @@ from repertory.launch.opening import run
 from repertory.launch.results import plots, report, runs
 from repertory.launch.sweeps import manifest, sweep
 from repertory.launch.topologies import topology
-from repertory.launch.trained import evaluation, loading, recording
+from repertory.launch.trained import evaluation, loading
 from support.agents import trained_agents
 from support.replay import recorded_episodes
 from support.system import architecture_rules, program, rare_cases
@@ -223,11 +223,11 @@ class TestCommands:
     (tmp_path / 'runs').mkdir()  # The default of `repertory runs`.
     result = run.Result(loggers.Status('title'), 'directory')
     episodes = [environment_loop.Episode(0, 1.0, 9)]
-    found = runs.Found([runs.RunRecord('directory', runs.DONE)], [])
+    found = runs.Found([runs.RunRecord('directory', 'done')], [])
     for module, name, value in (
       (run, 'run', result),
       (evaluation, 'evaluate', episodes),
-      (recording, 'record', [1.0]),
+      (evaluation, 'record', [1.0]),
       (directories, 'check_trained', None),
       (loading, 'read', trained),
       (launch.TrainedPolicy, 'export_saved_model', None),

@@ -320,6 +320,5 @@ def check_matches(
     if expected.get(name) != found.get(name)
   ]
   raise ValueError(
-    "The learner's state does not fit its network and optimizer: "
-    + '; '.join(differences)
+    f'The saved arrays do not fit the variables: {"; ".join(differences)}'
   )

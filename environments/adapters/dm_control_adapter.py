@@ -48,8 +48,7 @@ def make(
   """
   if settings.get('render_mode'):
     extras.import_extra('dm_control', 'dm-control')
-    headless.prepare_mujoco()
-    with headless.explaining():
+    with headless.using_mujoco():
       importlib.import_module('dm_control._render')
   suite = extras.import_extra('dm_control.suite', 'dm-control')
   argument_checks.check_known(
@@ -74,7 +73,7 @@ class _Task(environment_wrapper.EnvironmentWrapper):
   def render(self) -> np.ndarray:
     physics = self._task.physics
     camera = 0 if physics.model.ncam else -1  # The free camera.
-    with headless.explaining():
+    with headless.using_mujoco():
       return physics.render(_HEIGHT, _WIDTH, camera_id=camera)
 
   @property

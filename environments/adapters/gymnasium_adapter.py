@@ -242,8 +242,7 @@ def draw(env: Any) -> Any:
   try:
     if not hasattr(env.unwrapped, 'mujoco_renderer'):
       return env.render()
-    headless.prepare_mujoco()
-    with headless.explaining():
+    with headless.using_mujoco():
       return env.render()
   except gymnasium_spaces.import_gymnasium().error.DependencyNotInstalled as e:
     raise ImportError(

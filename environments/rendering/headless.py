@@ -1,11 +1,11 @@
 """Headless rendering with MuJoCo and pygame."""
 
 import contextlib
-import ctypes.util
 import importlib
 import os
 import sys
 from collections.abc import Iterator
+from ctypes.util import find_library
 
 from repertory.environments.rendering import rendering
 
@@ -26,46 +26,28 @@ def prepare_pygame() -> None:
     os.environ.setdefault('SDL_VIDEODRIVER', 'dummy')
 
 
-def prepare_mujoco() -> None:
-  """Sets `MUJOCO_GL` if it is unset and there is no display.
+@contextlib.contextmanager
+def using_mujoco() -> Iterator[None]:
+  """Sets `MUJOCO_GL` for the block if it is unset and there is no display.
 
   dm_control selects its backend on import; if it is imported already, it
   selects again.
 
   Raises:
-    RenderError: If no OpenGL library is found.
-  """
-  if os.environ.get(VARIABLE) or _has_display():
-    return
-  for name, library in _LIBRARIES.items():
-    if ctypes.util.find_library(library):
-      os.environ[VARIABLE] = name
-      break
-  else:
-    raise rendering.RenderError(
-      'MuJoCo renders with OpenGL, but found neither a display nor one '
-      f'of the libraries {" and ".join(_LIBRARIES.values())}; on Debian they '
-      'are in the packages libegl1 with libegl-mesa0, and libosmesa6'
-    )
-  chosen = sys.modules.get('dm_control._render')
-  if chosen is not None:
-    with explaining():
-      importlib.reload(chosen)
-
-
-@contextlib.contextmanager
-def explaining() -> Iterator[None]:
-  """Converts OpenGL errors, of many types, to one that names the alternatives.
-
-  Raises:
-    RenderError: For any of them.
+    RenderError: For any error of the block; OpenGL's have many types.
   """
   try:
+    if not os.environ.get(VARIABLE) and not _has_display():
+      found = [name for name in _LIBRARIES if find_library(_LIBRARIES[name])]
+      os.environ[VARIABLE] = found[0] if found else 'egl'
+      if (chosen := sys.modules.get('dm_control._render')) is not None:
+        importlib.reload(chosen)
     yield
   except Exception as error:
     raise rendering.RenderError(
       f'MuJoCo cannot render with {VARIABLE}={os.environ.get(VARIABLE, "")} '
-      f'({type(error).__name__}: {error}); it may be egl or osmesa, or glfw '
+      f'({type(error).__name__}: {error}); it may be egl or osmesa, in '
+      "Debian's packages libegl1 with libegl-mesa0, and libosmesa6, or glfw "
       'where there is a display'
     ) from error
 

@@ -59,16 +59,12 @@ def rate(owner: Any) -> float:
   found = getattr(owner, 'render_fps', None)
   if found is None:
     return DEFAULT_FPS
-  try:
-    number = float(found)
-  except (TypeError, ValueError):
-    number = math.nan
-  if not 0 < number < math.inf:
+  if not isinstance(found, (int, float, np.number)) or not 0 < found < math.inf:
     raise RenderError(
       f'the `render_fps` of {type(owner).__name__} must be a positive number, '
       f'got {found!r}'
     )
-  return number
+  return float(found)
 
 
 def take(batch: Any, slots: Sequence[int]) -> Frames:

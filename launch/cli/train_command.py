@@ -60,7 +60,7 @@ def _train(values, settings, positional) -> int:
   if result.best is not None:
     print(
       f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '
-      f'steps; `repertory evaluate --best` uses its policy'
+      f'steps; `repertory evaluate {result.directory} --best` uses its policy'
     )
   print(f'Logs:        {result.directory}/logs')
   print(f'Checkpoints: {result.directory}/checkpoints')

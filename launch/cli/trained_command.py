@@ -1,5 +1,6 @@
 """`repertory evaluate`, `record` and `export`: use a trained agent."""
 
+import os
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
@@ -59,15 +60,11 @@ _ARGUMENTS = {'takes_settings': True, 'takes_arguments': True}
   **_ARGUMENTS,
 )
 def _evaluate(values, settings, positional) -> int:
-  _take_directory(values, positional)
   if values.video is False and values['video_format'].present:
     raise ValueError(
       '--video_format requires --video. Add that, or leave it out.'
     )
-  folder = None
-  if values.video is not False:
-    folder = videos.prepare(values.video, values.video_format, values.directory)
-  trained = _read_trained(values, settings, 'evaluate')
+  (trained,) = _read_trained('evaluate', values, settings, positional)
   returns = [
     episode.episode_return
     for episode in launch.trained.evaluation.evaluate(
@@ -82,8 +79,9 @@ def _evaluate(values, settings, positional) -> int:
   print(f'deviation  {statistics.pstdev(returns):.6g}')
   print(f'minimum    {min(returns):.6g}')
   print(f'maximum    {max(returns):.6g}')
-  if folder is not None:
-    print(f'videos     {folder}')
+  if values.video is not False:
+    default = os.path.join(trained.directory, videos.FOLDER)
+    print(f'videos     {default if values.video is True else values.video}')
   return command.DONE
 
 
@@ -105,10 +103,11 @@ def _evaluate(values, settings, positional) -> int:
   **_ARGUMENTS,
 )
 def _record(values, settings, positional) -> int:
-  path = _take_output(values, positional)
-  trained = _read_trained(values, settings, 'record')
+  trained, path = _read_trained(
+    'record', values, settings, positional, 'OUTPUT'
+  )
   with interrupts.exiting_on_interrupt():
-    record = launch.trained.recording.record
+    record = launch.trained.evaluation.record
   try:
     returns = record(
       trained, values.episodes, path, explore=values.explore, seed=values.seed
@@ -133,8 +132,9 @@ def _record(values, settings, positional) -> int:
   **_ARGUMENTS,
 )
 def _export(values, settings, positional) -> int:
-  path = _take_output(values, positional)
-  trained = _read_trained(values, settings, 'export')
+  trained, path = _read_trained(
+    'export', values, settings, positional, 'OUTPUT'
+  )
   try:
     launch.TrainedPolicy(trained).export_saved_model(path)
   except OSError as error:
@@ -146,33 +146,22 @@ def _export(values, settings, positional) -> int:
 
 
 def _read_trained(
-  values: flags.FlagValues, settings: Mapping[str, str], command: str
-) -> Any:
-  """Returns the `Trained` of a command's flags, see `flags.TRAINED_FLAGS`."""
+  name: str,
+  values: flags.FlagValues,
+  settings: Mapping[str, str],
+  positional: Sequence[str],
+  *others: str,
+) -> tuple[Any, ...]:
+  """Returns the `Trained` of a command, and its other arguments.
+
+  The first argument, or --directory, is that of a run; `others` are names of
+  further ones, new folders.
+  """
   if settings:
     raise ValueError(
-      f'config settings come from the checkpoint in `{command}`, got '
+      f'config settings come from the checkpoint in `{name}`, got '
       f'{sorted(settings)}.'
     )
-  with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
-    read = launch.trained.loading.read
-  with interrupts.raising_signals():
-    return read(
-      values.directory,
-      values.best,
-      values.trust,
-      agent=values.agent,
-      environment=values.env,
-    )
-
-
-def _take_directory(
-  values: flags.FlagValues, positional: Sequence[str], *others: str
-) -> list[str]:
-  """Sets --directory to the first argument, and checks that it has a run.
-
-  Returns the other arguments, whose names are `others`.
-  """
   given = list(positional)
   if values.directory is not None:
     given.insert(0, values.directory)
@@ -182,17 +171,21 @@ def _take_directory(
       'or --directory instead, is that of a run; got '
       f'{" ".join(given) or "none"}.'
     )
-  directory, *rest = given
+  directory, *paths = given
   directories.check_trained(directory, values.best)
-  values.directory = directory
-  return rest
-
-
-def _take_output(values: flags.FlagValues, positional: Sequence[str]) -> str:
-  """Returns the argument OUTPUT, a new folder."""
-  (path,) = _take_directory(values, positional, 'OUTPUT')
-  directories.check_new(path, 'output')
-  return path
+  for path in paths:
+    directories.check_new(path, 'output')
+  with interrupts.exiting_on_interrupt():  # TensorFlow is imported.
+    read = launch.trained.loading.read
+  with interrupts.raising_signals():
+    trained = read(
+      directory,
+      values.best,
+      values.trust,
+      agent=values.agent,
+      environment=values.env,
+    )
+  return (trained, *paths)
 
 
 def _print_summary(trained: Any, result: str) -> None:

@@ -121,7 +121,10 @@ def checkpoints_in(
   """Returns a run's checkpoints, or that of its best policy, for reading."""
   folder = BEST if best else CHECKPOINTS
   check_folder(directory, folder)
-  return checkpointing.Checkpointer(os.path.join(directory, folder))
+  found = checkpointing.Checkpointer(os.path.join(directory, folder))
+  if (newest := found.newest()) is not None:
+    check_folder(directory, os.path.relpath(newest, directory))
+  return found
 
 
 def load_checkpoint(
@@ -150,7 +153,8 @@ def describe_absence(directory: str) -> str:
   if not os.path.isdir(directory):
     what = 'It is a file.' if os.path.lexists(directory) else 'It is not there.'
     return f' {what}'
-  if os.path.basename(os.path.realpath(directory)) in FOLDERS:
+  *_, parent, name = os.path.realpath(directory).rsplit(os.sep, 2)
+  if name in FOLDERS or (parent in (CHECKPOINTS, BEST) and name.isdigit()):
     return ' Name the directory of the run, which that is a folder of.'
   return ''
 
@@ -162,8 +166,7 @@ def has_checkpoint(directory: str) -> bool:
 
 def check_trained(directory: str, best: bool = False) -> None:
   """Raises SettingError unless there is a checkpoint, or `best` policy."""
-  path = os.path.join(directory, BEST if best else CHECKPOINTS)
-  if checkpointing.Checkpointer(path).newest() is None:
+  if checkpoints_in(directory, best).newest() is None:
     raise absence(directory, best)
 
 

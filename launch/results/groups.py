@@ -1,24 +1,25 @@
 """Groups of runs that differ in the seed only: labels, settings and scores."""
 
+import collections
 import dataclasses
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from repertory.launch.results import aggregates
 from repertory.launch.results import runs as runs_lib
 
 _SEED = re.compile(f'{os.sep}seed_[0-9]+$')
 
-_NUM_ENVIRONMENTS = 'num_environments'  # Mostly follows from other settings.
-_PLAIN_BY_THEMSELVES = ('topology', 'launch_type')
+# Settings that mostly follow from others, so they are last in labels.
+_DERIVED = ('num_environments', 'builder', 'table.')
+_WITHOUT_NAMES = ('topology', 'launch_type')  # In labels.
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Group:
   """Runs of one agent on one environment with the same settings.
 
@@ -69,86 +70,62 @@ def group(runs: Sequence[runs_lib.RunRecord]) -> Grouped:
   steps are left out.
   """
   notes = []
-  found: dict[str, dict[int, runs_lib.RunRecord]] = {}
-  for run in sorted(runs, key=lambda run: run.directory):
+  settings: dict[str, dict[str, Any]] = {}
+  found: dict[str, dict[int, runs_lib.RunRecord]] = {}  # Runs by seed.
+  for run in sorted(runs, key=lambda run: (-(run.steps or 0), run.directory)):
     if run.agent is None or run.environment is None or not run.steps:
       notes.append(f'{run.directory} has no steps yet')
       continue
-    key = _freeze([run.agent, run.environment, _describe_run(run)])
-    members = found.setdefault(key, {})
-    seed = run.seed or 0
-    other = members.setdefault(seed, run)
+    its_settings = _describe_run(run)
+    key = _freeze([run.agent, run.environment, its_settings])
+    settings[key] = its_settings
+    other = found.setdefault(key, {}).setdefault(run.seed or 0, run)
     if other is not run:
-      less, more = sorted([other, run], key=lambda one: one.steps or 0)
-      members[seed] = more
       notes.append(
-        f'{less.directory} has the same seed and settings as {more.directory}, '
+        f'{run.directory} has the same seed and settings as {other.directory}, '
         'which has more steps'
       )
   groups = []
-  for members in found.values():
-    first, *_ = own = [members[seed] for seed in sorted(members)]
-    agent, environment = first.agent or '', first.environment or ''
-    groups.append(Group(agent, environment, _describe_run(first), own))
-  # Rounded, unless that makes two labels equal.
-  named = max(
-    (list(_name(groups, longest)) for longest in (8, 99)),
-    key=lambda named: len({one.label for one in named}),
-  )
-  named.sort(key=lambda one: (one.label, one.environment))
-  return Grouped(named, notes)
+  for key, members in found.items():
+    own = [members[seed] for seed in sorted(members)]
+    agent, environment = own[0].agent or '', own[0].environment or ''
+    groups.append(Group(agent, environment, settings[key], own))
+  for agent in {one.agent for one in groups}:
+    _name([one for one in groups if one.agent == agent])
+  groups.sort(key=lambda one: (one.label, one.environment))
+  return Grouped(groups, notes)
 
 
 def _describe_run(run: runs_lib.RunRecord) -> dict[str, Any]:
   """Returns the settings that runs of a group share, without 'config.'."""
-  settings = {
-    name.removeprefix('config.'): value for name, value in run.settings.items()
-  }
-  if run.topology is not None:
-    settings['topology'] = run.topology
-  for name, value in run.wiring.items():
-    settings.update(value if isinstance(value, dict) else {name: value})
-  if run.initial_from is not None:
-    settings['initial_from'] = _without_seed(run.initial_from)
-  return settings
-
-
-def _without_seed(directory: str) -> str:
-  """Returns the common folder of a run and its siblings of other seeds."""
-  try:
-    path = _SEED.sub('', os.path.realpath(directory))
-  except ValueError:  # It has a zero byte, or is not Unicode: no path.
-    return directory
-  near = os.path.relpath(path)
-  return path if near.startswith(os.pardir) else near
+  settings = {'reward_model': None, 'topology': run.topology}
+  for name, value in run.settings.items():
+    settings[name.removeprefix('config.')] = value
+  initial = run.initial_from  # Without the seed.
+  if initial is not None:
+    initial = os.path.relpath(_SEED.sub('', os.path.abspath(initial)))
+  return {**settings, 'initial_from': initial}
 
 
 def compare(groups: Sequence[Group]) -> dict[str, list[Any]]:
-  """Returns the settings whose differences are informative.
+  """Returns the settings that differ, with the values of all groups.
 
-  These are settings that differ between groups of one agent, and settings of
-  all groups that differ. Settings that only another agent has are left out.
+  Settings that only another agent has are left out, and None in its place.
   """
-  informative = set()
-  for agent in {group.agent for group in groups}:
-    informative.update(_differences([g for g in groups if g.agent == agent]))
   return {
-    name: values
-    for name, values in _differences(groups).items()
-    if name in informative or all(name in group.settings for group in groups)
+    name: [one.settings.get(name) for one in groups]
+    for name in _differing(groups)
+    if not name.startswith('table.')  # Long, and they follow from others.
   }
 
 
-def _differences(groups: Sequence[Group]) -> dict[str, list[Any]]:
-  """Returns the settings that differ, with the values of all groups."""
-  found = {}
-  for name in dict.fromkeys(name for one in groups for name in one.settings):
-    values = [one.settings.get(name) for one in groups]
-    if any(value != values[0] for value in values):
-      found[name] = values
-  # Tables are long, and follow from other settings.
-  plain = {n: v for n, v in found.items() if not n.startswith('table.')}
-  return plain or found
+def _differing(groups: Sequence[Group]) -> list[str]:
+  """Returns the settings with different values in those groups that have it."""
+  values: dict[str, set[str]] = {}
+  for one in groups:
+    for name, value in one.settings.items():
+      values.setdefault(name, set()).add(_freeze(value))
+  return [name for name, different in values.items() if len(different) > 1]
 
 
 def _freeze(value: Any) -> str:
@@ -156,149 +133,55 @@ def _freeze(value: Any) -> str:
   return json.dumps(value, sort_keys=True, default=str)
 
 
-def _name(groups: Sequence[Group], longest: int) -> Iterator[Group]:
-  """Labels groups by agent and distinguishing settings.
-
-  Floats of more than `longest` characters are rounded.
-  """
-  for agent in {group.agent for group in groups}:
-    own = [group for group in groups if group.agent == agent]
-    names = _find_distinguishing(own)
-    for one in own:
-      given = one.settings
-      texts = [_write(n, given[n], longest) for n in names if n in given]
-      yield dataclasses.replace(one, label=', '.join([agent, *texts]))
-
-
-def _find_distinguishing(groups: Sequence[Group]) -> list[str]:
-  """Returns the settings that distinguish groups of each environment.
-
-  Settings that only some groups have, such as those of a topology, and the
-  number of environments are included only if necessary.
-  """
-  by_environment: dict[str, list[Group]] = {}
-  for one in groups:
-    by_environment.setdefault(one.environment, []).append(one)
-  distinguishing: dict[str, None] = {}
-  optional: dict[str, None] = {}
-  for rivals in by_environment.values():
-    for name in _differences(rivals):
-      values = {
-        _freeze(one.settings[name]) for one in rivals if name in one.settings
-      }
-      is_plain = len(values) > 1 and name != _NUM_ENVIRONMENTS
-      (distinguishing if is_plain else optional)[name] = None
-
-  def are_distinguished(rivals):
-    keys = {
-      _freeze({n: one.settings.get(n) for n in distinguishing})
-      for one in rivals
-    }
-    return len(keys) == len(rivals)
-
-  if 'reward_model' in distinguishing:  # Implies different builders.
-    distinguishing.pop('builder', None)
-  for name in optional:
-    if not all(map(are_distinguished, by_environment.values())):
-      distinguishing[name] = None
-  return list(distinguishing)
+def _name(groups: Sequence[Group]) -> None:
+  """Labels the groups of an agent by settings that differ on an environment."""
+  names: dict[str, None] = {}
+  for environment in {one.environment for one in groups}:
+    rivals = [one for one in groups if one.environment == environment]
+    names.update(dict.fromkeys(_differing(rivals)))
+  first = [name for name in names if not name.startswith(_DERIVED)]
+  for chosen in (first, list(names)):
+    for one in groups:
+      texts = [_write(name, one.settings.get(name)) for name in chosen]
+      one.label = ', '.join(filter(None, [one.agent, *texts]))
+    if len({(one.label, one.environment) for one in groups}) == len(groups):
+      break
+  known: collections.Counter[tuple[str, str]] = collections.Counter()
+  for one in groups:  # Some lack a setting of others.
+    known[one.label, one.environment] += 1
+    if (number := known[one.label, one.environment]) > 1:
+      one.label += f' ({number})'
 
 
-def _write(name: str, value: Any, longest: int) -> str:
-  def write(one: Any) -> str:
-    if isinstance(one, float) and len(str(one)) > longest:
-      return f'{one:.4g}'
-    return str(one).lower() if isinstance(one, bool) else str(one)
+def _write(name: str, value: Any) -> str:
+  """Formats a setting for a label; None is omitted."""
+  if value is None:
+    return ''
+  if isinstance(value, (list, tuple)):
+    text = ','.join(map(str, value))
+  else:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+  return text if name in _WITHOUT_NAMES else f'{name}={text}'
 
-  parts = value if isinstance(value, (list, tuple)) else [value]
-  text = ','.join(map(write, parts))
-  return text if name in _PLAIN_BY_THEMSELVES else f'{name}={text}'
 
-
-@dataclasses.dataclass(frozen=True)
-class Score:
-  """Scores of a group; arrays are `[R]` over the runs with evaluations."""
+class Score(NamedTuple):
+  """Returns of a group; arrays are `[R]` over the runs with evaluations."""
 
   group: Group
   last: np.ndarray
   best: np.ndarray
-  # Normalized areas under the curves, up to the steps that all runs on the
-  # environment have taken; NaN with fewer than two evaluations.
-  area: np.ndarray
-  steps: np.ndarray  # Before the last evaluations.
-
-
-class Overall(NamedTuple):
-  """Interquartile mean of normalized returns, and its bootstrap interval."""
-
-  label: str
-  value: float
-  interval: aggregates.Interval
 
 
 def score(groups: Sequence[Group]) -> list[Score]:
   """Returns the scores of all groups with evaluations."""
   found = []
-  ends: dict[str, int] = {}  # Fewest steps of a run, by environment.
-  for group in groups:
-    evaluated = [run.evaluations for run in group.runs if run.last]
-    if evaluated:
-      found.append((group, evaluated))
-      name = group.environment
-      steps = [rows[-1].steps for rows in evaluated]
-      ends[name] = min(*steps, ends.get(name, steps[0]))
-  return [
-    Score(
-      group,
-      last=np.array([rows[-1].episode_return for rows in evaluated]),
-      best=np.array(
-        [max(one.episode_return for one in rows) for rows in evaluated]
-      ),
-      area=np.array(
-        [_area(rows, ends[group.environment]) for rows in evaluated]
-      ),
-      steps=np.array([rows[-1].steps for rows in evaluated]),
-    )
-    for group, evaluated in found
-  ]
-
-
-def rank_overall(scores: Sequence[Score]) -> list[Overall]:
-  """Ranks the labels that have runs on all of several environments.
-
-  Last returns on an environment are normalized to 0 for the worst and 1 for the
-  best of these runs. Empty with fewer than two environments or labels.
-  """
-  pooled: dict[str, list[np.ndarray]] = {}  # By environment.
-  for one in scores:
-    pooled.setdefault(one.group.environment, []).append(one.last)
-  if len(pooled) < 2:
-    return []
-  tasks: dict[str, list[np.ndarray]] = {}  # By label.
-  for one in scores:
-    all_last = np.concatenate(pooled[one.group.environment])
-    span = max(np.ptp(all_last), np.finfo(float).tiny)
-    normalized = (one.last - all_last.min()) / span
-    tasks.setdefault(one.group.label, []).append(normalized)
-  found = [
-    Overall(
-      label,
-      float(aggregates.interquartile_mean(np.concatenate(own))),
-      aggregates.bootstrap_interval(own),
-    )
-    for label, own in sorted(tasks.items())
-    if len(own) == len(pooled)
-  ]
-  return sorted(found, key=lambda one: -one.value) if len(found) > 1 else []
-
-
-def _area(evaluations: Sequence[runs_lib.EvaluationRow], end: int) -> float:
-  """Returns the normalized area under a curve up to a number of steps."""
-  # The later one of two at the same step.
-  returns = {one.steps: one.episode_return for one in evaluations}
-  steps = sorted(returns)
-  x = [*(step for step in steps if step < end), end]
-  if len(x) < 2:
-    return float('nan')
-  y = np.interp(x, steps, [returns[step] for step in steps])
-  return float(aggregates.area_under_curve(x, y))
+  for one in groups:
+    pairs = [(run.last, run.best) for run in one.runs]
+    returns = [
+      (last.episode_return, best.episode_return)
+      for last, best in pairs
+      if last is not None and best is not None
+    ]
+    if returns:
+      found.append(Score(one, *np.array(returns).T))
+  return found

@@ -3,7 +3,7 @@
 import csv
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -16,7 +16,7 @@ Columns = Mapping[str, np.ndarray]
 _TAIL_BYTES = 2**16  # Enough for the last row.
 
 
-class Logs(Mapping[str, Columns]):
+class Logs:
   """CSV logs of one run by label: 'actors', 'learner', 'evaluator' and others.
 
   `logs['evaluator']['episode_return']` is an array `[N]`. Numbers are float64,
@@ -45,26 +45,19 @@ class Logs(Mapping[str, Columns]):
     Raises:
       KeyError: If there is no such log.
     """
+    if not (columns := self.get(label)):
+      raise KeyError(label)
+    return columns
+
+  def get(self, label: str) -> Columns:
+    """Returns the columns of a log by name; none if there is no such log."""
     if label not in self._read:
       self._read[label] = self._load(label)
-    if not self._read[label]:
-      raise KeyError(label)
     return self._read[label]
-
-  def __iter__(self) -> Iterator[str]:
-    try:
-      names = regular_files.list_inside(self._run, self._folder)
-    except OSError:
-      names = []
-    labels = [n.removesuffix('.csv') for n in names if n.endswith('.csv')]
-    return (label for label in labels if label in self)
-
-  def __len__(self) -> int:
-    return sum(1 for _ in self)
 
   def column(self, label: str, name: str) -> np.ndarray:
     """Returns a column of numbers, `[N]`; empty if the log lacks it."""
-    values = self.get(label, {}).get(name)
+    values = self.get(label).get(name)
     if values is None or values.dtype.kind != 'f':
       return np.empty(0)
     return values
@@ -140,4 +133,5 @@ def _to_array(cells: Sequence[str]) -> np.ndarray:
 
 def explain(error: Exception) -> str:
   """Returns the message of an error of a file or its content."""
-  return getattr(error, 'strerror', None) or f'{error}'
+  text = getattr(error, 'strerror', None)
+  return text or f'{type(error).__name__}: {error}'

@@ -1,15 +1,13 @@
 """Finds the directories of runs; reads their settings, state and results."""
 
-import contextlib
 import dataclasses
 import datetime
 import functools
+import math
 import os
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
-
-import numpy as np
 
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config.settings import SettingError
@@ -17,12 +15,8 @@ from repertory.launch.experiments import directories
 from repertory.launch.opening import run_metadata
 from repertory.launch.results import logs as logs_lib
 
-RUNNING = 'running'
-DONE = run_metadata.DONE
-INTERRUPTED = run_metadata.INTERRUPTED
-FAILED = run_metadata.FAILED
-NEVER_BEGUN = 'never begun'
-UNREADABLE = 'unreadable'
+# States besides the outcomes of `run_metadata`.
+RUNNING, NEVER_BEGUN, UNREADABLE = 'running', 'never begun', 'unreadable'
 
 _T = TypeVar('_T')
 
@@ -54,24 +48,21 @@ class RunRecord:
     agent: Name of the agent.
     environment: Name of the environment.
     seed: The seed.
-    settings: Settings that must not change when it is resumed, except agent,
-      environment and seed: 'builder', 'num_environments', 'config.<name>',
-      'table.<name>'.
+    settings: Settings of the agent, 'builder', 'num_environments',
+      'config.<name>', 'table.<name>', and of topology and launcher at its last
+      start.
     experiment: Settings of `launch.Experiment` at its last start, such as
       'max_steps'.
     max_steps: Total number of environment steps.
     reward_model: Name of its reward model (`--reward_model`).
     data: Folders of its offline data or demonstrations.
     topology: Name of the topology at its last start.
-    wiring: Settings of topology and launcher at its last start.
     initial_from: Directory of the run whose networks it began with; None for
       new ones.
     steps: Environment steps so far.
     learner_steps: Updates so far.
     elapsed_seconds: Total duration of all its starts.
-    begun: Time of its last start.
     ended: Time of its end; for a running one, of its last log.
-    starts: The lines of `logs/runs.jsonl`.
     logs: Its logs as columns: `run.logs['evaluator']['episode_return']`.
   """
 
@@ -87,34 +78,26 @@ class RunRecord:
   reward_model: str | None = None
   data: Sequence[str] = ()
   topology: str | None = None
-  wiring: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   initial_from: str | None = None
   steps: int | None = None
   learner_steps: int | None = None
   elapsed_seconds: float | None = None
-  begun: datetime.datetime | None = None
   ended: datetime.datetime | None = None
-  starts: Sequence[Mapping[str, Any]] = ()
   logs: logs_lib.Logs = dataclasses.field(
     default_factory=lambda: logs_lib.Logs(''), compare=False, repr=False
   )
 
-  @property
-  def problems(self) -> Sequence[str]:
-    """Descriptions of what could not be read so far."""
-    return self.logs.problems
-
   @functools.cached_property
   def evaluations(self) -> Sequence[EvaluationRow]:
     """All evaluations whose return and steps are known."""
-    returns, all_steps = (
+    returns, steps = (
       self.logs.column('evaluator', name)
       for name in ('episode_return', 'steps')
     )
     return [
-      EvaluationRow(float(value), int(steps))
-      for value, steps in zip(returns, all_steps)
-      if np.isfinite(value) and np.isfinite(steps)
+      EvaluationRow(float(value), int(step))
+      for value, step in zip(returns, steps)
+      if math.isfinite(value) and math.isfinite(step)
     ]
 
   @property
@@ -125,9 +108,7 @@ class RunRecord:
   @property
   def best(self) -> EvaluationRow | None:
     """The evaluation with the highest mean return."""
-    return max(
-      self.evaluations, key=lambda one: one.episode_return, default=None
-    )
+    return max(self.evaluations, default=None)
 
 
 class Found(NamedTuple):
@@ -148,7 +129,7 @@ class Found(NamedTuple):
 
   def describe_problems(self) -> str:
     """Returns a line on the unreadable files of runs so far, or ''."""
-    text = '; '.join(problem for run in self.runs for problem in run.problems)
+    text = '; '.join(one for run in self.runs for one in run.logs.problems)
     return f'Could not be read: {text}.' if text else ''
 
 
@@ -172,28 +153,26 @@ def find(paths: Iterable[str]) -> Found:
       raise SettingError(
         'paths', f'must be folders with runs; {path} is {what}.'
       )
-  runs: dict[str, RunRecord] = {}
+  named: dict[str, str] = {}  # By real path.
   others: dict[str, str] = {}
   for path in paths:
     for directory, why in _search(path):
-      real = os.path.realpath(directory)
-      if not why and real not in runs:
-        runs[real] = run = read(directory)
-        why = run.why if run.state == UNREADABLE else ''
       if why:
         others[directory] = why
-  readable = [run for run in runs.values() if run.state != UNREADABLE]
-  readable.sort(key=lambda run: run.directory)
+      else:
+        named.setdefault(os.path.realpath(directory), directory)
+  runs = [read(directory) for directory in sorted(named.values())]
+  readable = [run for run in runs if run.state != UNREADABLE]
+  others.update((r.directory, r.why) for r in runs if r.state == UNREADABLE)
   return Found(readable, sorted(others.items()))
 
 
-def _search(top: str) -> Iterator[tuple[str, str]]:
-  """Yields the runs under a folder with '', and other folders with a reason."""
+def _search(top: str) -> list[tuple[str, str]]:
+  """Returns the runs under a folder with '', other folders with a reason."""
   # A lock is that of a run even without logs.
   marks = (directories.LOCK, f'{directories.LOGS}/{run_metadata.FILE}')
   if any(os.path.isfile(os.path.join(top, mark)) for mark in marks):
-    yield top, ''
-    return
+    return [(top, '')]
   try:
     with os.scandir(top) as entries:
       folders = sorted(
@@ -203,8 +182,7 @@ def _search(top: str) -> Iterator[tuple[str, str]]:
         and not entry.name.startswith('.')
       )
   except OSError as error:
-    yield top, logs_lib.explain(error)
-    return
+    return [(top, logs_lib.explain(error))]
   inside = []
   for folder in folders:
     if directories.is_aside(folder):
@@ -212,9 +190,8 @@ def _search(top: str) -> Iterator[tuple[str, str]]:
     else:
       inside += _search(folder)
   if all(why == _NO_RUN for _, why in inside):
-    yield top, _NO_RUN
-  else:
-    yield from inside
+    return [(top, _NO_RUN)]
+  return inside
 
 
 def read(directory: str) -> RunRecord:
@@ -228,32 +205,27 @@ def read(directory: str) -> RunRecord:
   directory = os.fspath(directory)
   try:
     os.listdir(directory)
-    return _read(directory, directories.is_held(directory))
-  except OSError as error:
-    return RunRecord(directory, UNREADABLE, logs_lib.explain(error))
+    return _read(directory)
   except Exception as error:  # Broken content may raise anything.
-    return RunRecord(directory, UNREADABLE, f'{type(error).__name__}: {error}')
+    return RunRecord(directory, UNREADABLE, logs_lib.explain(error))
 
 
-def _read(directory: str, is_held: bool) -> RunRecord:
+def _read(directory: str) -> RunRecord:
   """Reads a run, converting its values, as the files may be anybody's."""
+  is_held = directories.is_held(directory)
   logs = logs_lib.Logs(os.path.join(directory, directories.LOGS))
   starts = logs.rows(run_metadata.FILE.removesuffix('.jsonl'))
   begun = next((s for s in reversed(starts) if run_metadata.BEGUN in s), {})
   ended = starts[-1] if starts and run_metadata.ENDED in starts[-1] else {}
-  identity = reward_model_config.with_present_names(
-    dict(begun.get('config') or {})
-  )
   experiments = [dict(start.get('experiment') or {}) for start in starts]
   experiment = dict(begun.get('experiment') or {})
-  wiring: dict[str, Any] = {
-    name: dict(begun[name] or {})
-    for name in ('topology_settings', 'launch_settings')
-    if name in begun
-  }
+  settings = reward_model_config.with_present_names(
+    dict(begun.get('config') or {})
+  )
+  for name in ('topology_settings', 'launch_settings'):
+    settings.update(begun.get(name) or {})
   if begun.get('launch_type'):
-    wiring['launch_type'] = str(begun['launch_type'])
-  data = wiring.get('topology_settings', {}).get('data')
+    settings['launch_type'] = begun['launch_type']
   # The command that resumes a run may omit it.
   initial = [one.get('initial_from') for one in experiments]
 
@@ -269,23 +241,22 @@ def _read(directory: str, is_held: bool) -> RunRecord:
     directory,
     state,
     why,
-    agent=_convert(str, identity.pop('agent', None)),
-    environment=_convert(str, identity.pop('environment', None)),
-    seed=_convert(int, identity.pop('seed', None)),
-    settings=identity,
+    agent=_convert(str, settings.pop('agent', None)),
+    environment=_convert(str, settings.pop('environment', None)),
+    seed=_convert(int, settings.pop('seed', None)),
+    settings=settings,
     experiment=experiment,
     max_steps=_convert(int, experiment.get('max_steps')),
-    reward_model=_convert(str, identity.get('reward_model')),
-    data=[*map(str, data or experiment.get('demonstrations') or ())],
+    reward_model=_convert(str, settings.get('reward_model')),
+    data=[
+      *map(str, settings.get('data') or experiment.get('demonstrations') or ())
+    ],
     topology=_convert(str, begun.get('topology')),
-    wiring=wiring,
     initial_from=_convert(str, next(filter(None, initial), None)),
     steps=_convert(int, steps),
     learner_steps=_convert(int, last('learner_steps')),
     elapsed_seconds=last('elapsed_seconds'),
-    begun=_parse_time(begun.get(run_metadata.BEGUN)),
-    ended=_parse_time(ended.get(run_metadata.ENDED)) or _last_change(directory),
-    starts=starts,
+    ended=_read_time(directory, ended.get(run_metadata.ENDED)),
     logs=logs,
   )
 
@@ -308,7 +279,10 @@ def _judge(
       return UNREADABLE, 'its agent and environment are unknown'
     return NEVER_BEGUN, ''
   if not ended:
-    return INTERRUPTED, 'its process ended without logging an outcome'
+    return (
+      run_metadata.INTERRUPTED,
+      'its process ended without logging an outcome',
+    )
   if ended.get('signal') is not None:
     why = f'by {signal.Signals(ended["signal"]).name}'
   else:
@@ -317,20 +291,15 @@ def _judge(
   return str(ended['state']), why
 
 
-def _last_change(directory: str) -> datetime.datetime | None:
-  """Returns the time at which a log was last written."""
-  times = []
-  for label in _POSITIONED:
-    path = os.path.join(directory, directories.LOGS, f'{label}.csv')
-    with contextlib.suppress(OSError):
-      times.append(os.path.getmtime(path))
+def _read_time(directory: str, ended: str | None) -> datetime.datetime | None:
+  """Returns the logged time, or else that at which a log was last written."""
+  try:
+    return datetime.datetime.fromisoformat(ended or '')
+  except (TypeError, ValueError):
+    pass
+  folder = os.path.join(directory, directories.LOGS)
+  paths = [os.path.join(folder, f'{label}.csv') for label in _POSITIONED]
+  times = [os.path.getmtime(path) for path in paths if os.path.exists(path)]
   if not times:
     return None
   return datetime.datetime.fromtimestamp(max(times), datetime.timezone.utc)
-
-
-def _parse_time(text: str | None) -> datetime.datetime | None:
-  try:
-    return datetime.datetime.fromisoformat(text) if text else None
-  except (TypeError, ValueError):
-    return None

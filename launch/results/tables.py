@@ -26,7 +26,7 @@ _VALUES: Mapping[str, Callable[[runs_lib.RunRecord], Any]] = {
   'last_return': lambda run: run.last and run.last.episode_return,
   'best_return': lambda run: run.best and run.best.episode_return,
   'state': lambda run: run.state,
-  'when': lambda run: run.ended or run.begun,
+  'when': lambda run: run.ended,
   'why': lambda run: run.why or None,
 }
 COLUMNS = tuple(_VALUES)
@@ -112,17 +112,13 @@ def _write_text(found: Sequence[dict[str, Any]]) -> str:
   ]
   lines = [[name.replace('_', ' ') for name in names]]
   for row in found:
-    texts = {
-      **{
-        name: wording.text(value)
-        if value is not None
-        else ('' if name in _RARE else wording.NOTHING)
-        for name, value in row.items()
-      },
-      'last_return': wording.number(row['last_return']),
-      'best_return': wording.number(row['best_return']),
-      'steps': wording.steps(row['steps'], row['max_steps']),
-      'when': wording.time(row['when']),
-    }
+    texts = {}
+    for name, value in row.items():
+      missing = '' if name in _RARE else wording.NOTHING
+      texts[name] = wording.text(missing if value is None else value)
+    texts['steps'] = wording.steps(row['steps'], row['max_steps'])
+    texts['when'] = wording.time(row['when'])
+    for name in ('last_return', 'best_return'):
+      texts[name] = wording.number(row[name])
     lines.append([texts[name] for name in names])
   return wording.align(lines, [name in _NUMBERS for name in names])

@@ -5,8 +5,6 @@ import math
 from collections.abc import Sequence
 from typing import SupportsFloat
 
-from repertory.components.loggers import figures
-
 NOTHING = '–'  # For unknown values.
 
 
@@ -46,11 +44,6 @@ def steps(taken: int | None, max_steps: int | None) -> str:
 def time(when: datetime.datetime | None) -> str:
   """Formats a time to the minute, in the local time zone."""
   return NOTHING if when is None else f'{when.astimezone():%Y-%m-%d %H:%M}'
-
-
-def duration(seconds: float | None) -> str:
-  """Formats a duration with its two largest units."""
-  return NOTHING if seconds is None else figures.duration(seconds)
 
 
 def align(lines: Sequence[Sequence[str]], are_right: Sequence[bool]) -> str:

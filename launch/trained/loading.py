@@ -62,7 +62,9 @@ class Trained:
     spec = policy_description.read_spec(checkpoint, builder)
     if spec is None:
       spec = environment_batches.read_spec(
-        self._environment_name, self._environments, identity['seed']
+        f"environment '{self.environment}'",
+        self._environments,
+        identity['seed'],
       )
     self.spec = self.original_spec = spec
     if builder.observes_previous_action_and_reward:
@@ -70,7 +72,12 @@ class Trained:
       self.original_spec = spec._replace(observations=observations)
     self.network: Any = builder.make_network(spec)
     variables = self.network.variables
-    learners.restore_exported(checkpoint.arrays, 'policy', variables)
+    try:
+      learners.restore_exported(checkpoint.arrays, 'policy', variables)
+    except ValueError as error:
+      raise checkpointing.CheckpointError(
+        f'Checkpoint {checkpoint.path} cannot be read: {error}.'
+      ) from error
 
   @property
   def steps_per_environment(self) -> int:
@@ -94,7 +101,7 @@ class Trained:
       factory = rendering.enable(environments.factory)
       environments = dataclasses.replace(environments, factory=factory)
     # Its code may raise anything, or hang.
-    with environment_batches.making(self._environment_name):
+    with environment_batches.making(f"environment '{self.environment}'"):
       batch = environments.make_environments(seeds)
     try:
       found = specs.make_environment_spec(batch)
@@ -104,10 +111,6 @@ class Trained:
       batch.close()
       raise
     return batch
-
-  @property
-  def _environment_name(self) -> str:
-    return f"environment '{self.environment}'"
 
   @property
   def _environments(self) -> environment_batches.EnvironmentSettings:

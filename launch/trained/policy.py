@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import dm_env
@@ -79,26 +79,31 @@ class TrainedPolicy:
     self.steps = trained.counts['steps']
     self.learner_steps = trained.counts['learner_steps']
     self.checkpoint = trained.checkpoint.path
+    self.spec = trained.original_spec
     # Evaluation policies do not depend on the number of environments.
     self._num_environments = saved_model.MAX_DIFFERING_ROWS
     if explore:
       self._num_environments = trained.num_environments
     self._trained, self._evaluates, self._seed = trained, not explore, seed
     self._policy = self._make_policy(seed)
-    state = self._initial_state(0, 1)
+    state = self._policy.initial_state(range(1))
     self._state_spec = compilation.specs_of(state)
     reset = self._policy.reset_state(state, tf.constant([True]))
     pairs = zip(tree.flatten(state), tree.flatten(reset))
-    self.has_memory = any(before is not after for before, after in pairs)
-    self.spec, self._previous = trained.original_spec, None
-    if trained.builder.observes_previous_action_and_reward:
-      self._previous = _PreviousActions(self.spec)
-      self.has_memory = True
-    self._observations = _Observations(self.spec.observations)
+    # Whether previous actions and rewards are observed.
+    self._looks_back = trained.builder.observes_previous_action_and_reward
+    self.has_memory = self._looks_back or any(
+      old is not new for old, new in pairs
+    )
+    self._layout = layout.NestLayout(self.spec.observations, 'observation')
+    self._checks = [
+      batch_columns.make_range_check(path, spec, 'row')
+      for path, spec in zip(self._layout.paths, self._layout.specs)
+    ]
     # By batch size: 1, and None for all others.
-    self._functions: dict[int | None, Any] = {}
-    self._function(1)
+    self._functions: dict[int | None, Any] = {1: self._compile(1)}
     self._state: list[np.ndarray] = []  # [B, ...]
+    self._actions: list[np.ndarray] = []  # Of the last step, [B, ...].
     self._step_type = np.zeros([0], np.int32)  # [B]
     self._num_rows = 0  # 0 if the next call may change it.
 
@@ -128,21 +133,24 @@ class TrainedPolicy:
         is missing, or the number of rows changes although the policy has a
         memory.
     """
-    leaves, is_batch = self._observations.flatten(observation)
+    leaves, is_batch = self._flatten(observation)
     num_rows = len(leaves[0])
     if num_rows != self._num_rows:
       self._resize(num_rows)
-    if self._previous is not None:
-      leaves += self._previous.observe(self._step_type == _FIRST, reward)
-    outputs = self._function(num_rows)(*leaves, self._step_type, *self._state)
+    if self._looks_back:
+      leaves += self._look_back(reward)
+    size = 1 if num_rows == 1 else None
+    if size not in self._functions:
+      self._functions[size] = self._compile(size)
+    outputs = self._functions[size](*leaves, self._step_type, *self._state)
     arrays = [np.asarray(leaf) for leaf in outputs]
     num_actions = len(arrays) - len(self._state)
     self._state = arrays[num_actions:]
     # A new array, because NumPy may still refer to the old one.
     self._step_type = np.full([num_rows], _MID, np.int32)
     action = self._unflatten(arrays[:num_actions])
-    if self._previous is not None:
-      self._previous.note(action)
+    if self._looks_back:
+      self._actions = [np.array(leaf) for leaf in tree.flatten(action)]
     if is_batch:
       return action
     return tree.map_structure(lambda leaf: leaf[0], action)
@@ -162,20 +170,14 @@ class TrainedPolicy:
       self._num_rows = 0
       return
     chosen = np.asarray(rows)
-    if not chosen.size:
-      return
-    if chosen.dtype == bool:
-      is_fitting = chosen.shape == (self._num_rows,)
-    else:
-      is_fitting = chosen.dtype.kind in 'iu' and bool(
-        ((chosen >= 0) & (chosen < self._num_rows)).all()
-      )
-    if not is_fitting:
+    try:
+      if chosen.size:
+        self._step_type[chosen] = _FIRST
+    except IndexError as error:
       raise ValueError(
         f'rows: expected indices below {self._num_rows}, the number of rows in '
         f'the last call, or a mask of that length; found {rows!r}.'
-      )
-    self._step_type[chosen] = _FIRST
+      ) from error
 
   def export_saved_model(self, path: str) -> None:
     """Exports the policy as a SavedModel, which runs without this package.
@@ -196,7 +198,7 @@ class TrainedPolicy:
     """
     directories.check_new(path)
     inner = self._trained.spec.observations
-    root = () if self._previous is not None else ('observation',)
+    root = () if self._looks_back else ('observation',)
     saved_model.export(
       self._policy,
       inner,
@@ -220,9 +222,68 @@ class TrainedPolicy:
     step_type = np.full([num_rows], _FIRST, np.int32)
     step_type[:num_kept] = self._step_type[:num_kept]
     self._step_type = step_type
-    if self._previous is not None:
-      self._previous.resize(num_rows)
+    self._actions = [
+      np.empty((num_rows, *one.shape), one.dtype)
+      for one in tree.flatten(self.spec.actions)
+    ]
     self._num_rows = num_rows
+
+  def _flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
+    """Checks an observation, or a batch of them.
+
+    Numbers may have a wider type than the spec if they fit, such as float64 for
+    float32.
+
+    Returns:
+      The leaves `[B, ...]` in the order of `tree`, and whether there was a
+      batch axis; if not, B is 1.
+    """
+    leaves = self._layout.flatten(observation)
+    first_spec = self._layout.specs[0]
+    is_batch = np.ndim(leaves[0]) == len(first_spec.shape) + 1
+    rows = (len(leaves[0]),) if is_batch else ()
+    if rows == (0,):
+      raise ValueError('observation: expected at least one row, found none.')
+    arrays = []
+    for leaf, spec, path, check in zip(
+      leaves, self._layout.specs, self._layout.paths, self._checks
+    ):
+      try:
+        array = casting.cast(leaf, (*rows, *spec.shape), np.dtype(spec.dtype))
+      except ValueError as error:
+        batch = ', '.join(map(str, ['B', *spec.shape]))
+        raise ValueError(
+          f'{path}: {error}. A single observation has shape {spec.shape}; in a '
+          f'batch, all leaves have a batch axis, here ({batch}).'
+        ) from error
+      arrays.append(array if is_batch else array[None])
+      if check is not None:
+        check(arrays[-1])
+    return tree.flatten(self._layout.unflatten(arrays)), is_batch
+
+  def _look_back(self, reward: np.ndarray | float | None) -> list[np.ndarray]:
+    """Returns the leaves of previous actions and rewards, `[B, ...]`.
+
+    Rewards are ignored where an episode starts.
+    """
+    first = self._step_type == _FIRST
+    dtype = np.dtype(self.spec.rewards.dtype)
+    for array, spec in zip(self._actions, tree.flatten(self.spec.actions)):
+      array[first] = previous_action.make_initial_action(spec)
+    if first.all():
+      return [*self._actions, np.zeros(first.shape, dtype)]
+    if reward is None:
+      raise ValueError(
+        'reward: expected the reward of the last action, found none: this '
+        'agent observes it. Call `reset` at the start of an episode.'
+      )
+    if np.ndim(reward) == 0 and len(first) == 1:
+      reward = np.reshape(reward, [1])
+    try:
+      rewards = casting.cast(reward, first.shape, dtype)
+    except ValueError as error:
+      raise ValueError(f'reward: {error}, a number for each row.') from error
+    return [*self._actions, np.where(first, dtype.type(0), rewards)]
 
   def _make_policy(self, seed: int) -> interfaces.Policy:
     acting = builder_lib.Acting(
@@ -234,37 +295,28 @@ class TrainedPolicy:
     )
     return self._trained.builder.make_policy(self._trained.network, acting)
 
-  def _initial_state(self, index: int, num_rows: int) -> types.Nest:
-    """Returns the initial state of the first rows of a round of environments.
+  def _initial_leaves(self, num_rows: int) -> list[np.ndarray]:
+    """Returns the leaves of the first rows' states, `[num_rows, ...]` each.
 
     Row r has the settings of environment r mod N, so there may be more rows
     than a run has environments; each has random numbers of its own.
     """
-    seed = argument_checks.combine_seeds([self._seed, index])
-    return self._make_policy(seed).initial_state(range(num_rows))
-
-  def _initial_leaves(self, num_rows: int) -> list[np.ndarray]:
-    """Returns the leaves of the first rows' states, `[num_rows, ...]` each."""
-    size = self._num_environments
-    rounds = [
-      self._initial_state(start // size, min(size, num_rows - start))
-      for start in range(0, num_rows, size)
-    ]
-    return [np.concatenate(parts) for parts in zip(*map(tree.flatten, rounds))]
+    size, rounds = self._num_environments, []
+    for start in range(0, num_rows, size):
+      seed = argument_checks.combine_seeds([self._seed, start // size])
+      ids = range(min(size, num_rows - start))
+      state = self._make_policy(seed).initial_state(ids)
+      rounds.append(tree.flatten(state))
+    return [np.concatenate(parts) for parts in zip(*rounds)]
 
   @functools.cached_property
   def _unflatten(self) -> nests.Unflattener:
     """Unflattener of actions, known after the first step."""
     return nests.Unflattener(self._compiled.output_structure[0])
 
-  def _function(self, num_rows: int) -> Callable[..., list[Any]]:
-    """Returns the compiled step, which NumPy runs for one row if it can."""
-    size = 1 if num_rows == 1 else None
-    if size not in self._functions:
-      self._functions[size] = self._compile(size)
-    return self._functions[size]
-
   def _compile(self, size: int | None) -> Callable[..., list[Any]]:
+    """Returns the compiled step, which NumPy runs for one row if it can."""
+
     def act(observation, step_type, state):
       output = self._policy.act(observation, step_type, state)
       return output.action, output.state
@@ -309,101 +361,3 @@ class LoopActor(core.Actor):
 
   def update(self, wait: bool = False) -> None:
     """Does nothing: the variables stay fixed."""
-
-
-class _PreviousActions:
-  """Tracks the last action of each row, as `wrappers.previous_action` does."""
-
-  def __init__(self, spec: specs.EnvironmentSpec):
-    self._reward_dtype = np.dtype(spec.rewards.dtype)
-    self._specs = tree.flatten(spec.actions)
-    self._actions: list[np.ndarray] = []
-
-  def resize(self, num_rows: int) -> None:
-    """Prepares the first steps of this number of rows."""
-    self._actions = [
-      np.empty((num_rows, *one.shape), one.dtype) for one in self._specs
-    ]
-
-  def note(self, action: types.Nest) -> None:
-    """Stores copies of the selected actions `[B, ...]`."""
-    self._actions = [np.array(leaf) for leaf in tree.flatten(action)]
-
-  def observe(
-    self, first: np.ndarray, reward: np.ndarray | float | None
-  ) -> list[np.ndarray]:
-    """Returns the leaves of previous actions and rewards, `[B, ...]`.
-
-    Rewards are ignored where an episode starts, `first` `[B]`.
-    """
-    for array, spec in zip(self._actions, self._specs):
-      array[first] = previous_action.make_initial_action(spec)
-    if first.all():
-      return [*self._actions, np.zeros(first.shape, self._reward_dtype)]
-    if reward is None:
-      raise ValueError(
-        'reward: expected the reward of the last action, found none: this '
-        'agent observes it. Call `reset` at the start of an episode.'
-      )
-    if np.ndim(reward) == 0 and len(first) == 1:
-      reward = np.reshape(reward, [1])
-    try:
-      rewards = casting.cast(reward, first.shape, self._reward_dtype)
-    except ValueError as error:
-      raise ValueError(f'reward: {error}, a number for each row.') from error
-    return [*self._actions, np.where(first, rewards.dtype.type(0), rewards)]
-
-
-class _Observations:
-  """Flattens single observations or batches, with checks."""
-
-  def __init__(self, nested_spec: types.Nest):
-    """Takes a nest of array specs, without a batch axis."""
-    self._layout = layout.NestLayout(nested_spec, 'observation')
-    self._checks = [
-      batch_columns.make_range_check(path, spec, 'row')
-      for path, spec in zip(self._layout.paths, self._layout.specs)
-    ]
-    # Indices in the order of `tree`.
-    indices = range(len(self._layout.specs))
-    self._order = tree.flatten(self._layout.unflatten(indices))
-
-  def flatten(self, observation: types.Nest) -> tuple[list[np.ndarray], bool]:
-    """Returns the leaves in the order of `tree`.
-
-    Numbers may have a wider type than the spec if they fit, such as float64 for
-    float32.
-
-    Args:
-      observation: Observation as in the spec, or with a leading batch axis.
-
-    Returns:
-      The leaves `[B, ...]`, and whether there was a batch axis; if not, B is 1.
-    """
-    leaves = self._layout.flatten(observation)
-    index = self._order[0]
-    first, spec = leaves[index], self._layout.specs[index]
-    is_nest = isinstance(first, (list, tuple, Mapping))
-    is_batch = not is_nest and np.ndim(first) == len(spec.shape) + 1
-    rows = (len(first),) if is_batch else ()
-    if rows == (0,):
-      raise ValueError('observation: expected at least one row, found none.')
-    arrays = []
-    for i in self._order:
-      array = self._cast(i, leaves[i], rows)
-      arrays.append(array if is_batch else array[None])
-      if (check := self._checks[i]) is not None:
-        check(arrays[-1])
-    return arrays, is_batch
-
-  def _cast(self, index: int, leaf: Any, rows: tuple[int, ...]) -> np.ndarray:
-    spec = self._layout.specs[index]
-    try:
-      return casting.cast(leaf, (*rows, *spec.shape), np.dtype(spec.dtype))
-    except ValueError as error:
-      batch = ', '.join(map(str, ['B', *spec.shape]))
-      raise ValueError(
-        f'{self._layout.paths[index]}: {error}. A single observation has shape '
-        f'{spec.shape}; in a batch, all leaves have a batch axis, here '
-        f'({batch}).'
-      ) from error

@@ -5,12 +5,10 @@ or the environment variable IMAGEIO_FFMPEG_EXE.
 """
 
 import contextlib
-import errno
 import os
 import re
 import shutil
 import subprocess
-import uuid
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -21,6 +19,7 @@ from repertory.components import actors
 from repertory.components.config import settings
 from repertory.environments.batches import vector_batch
 from repertory.environments.rendering import rendering
+from repertory.launch.experiments import directories
 
 FORMATS = ('mp4', 'gif')
 
@@ -78,7 +77,7 @@ def prepare(video: str | bool, video_format: str, directory: str) -> str:
   try:
     found = sorted(filter(_NAME.fullmatch, os.listdir(folder)))
   except FileNotFoundError:
-    return folder
+    found = []
   except OSError as error:
     raise settings.SettingError(
       'video', f'must be a folder for videos, got {folder}: {error}.'
@@ -90,6 +89,7 @@ def prepare(video: str | bool, video_format: str, directory: str) -> str:
       f'has {len(found)}, such as {found[0]}. Move or remove them, or '
       'name another folder.',
     )
+  directories.check_writable(folder, 'video')
   return folder
 
 
@@ -130,7 +130,6 @@ class VideoRecorder(vector_batch.BatchWrapper):
     """Writes nothing yet; the caller closes the environments."""
     super().__init__(environments)
     self._folder = folder
-    self._num_episodes = num_episodes
     self._format = video_format
     self._rate = rendering.rate(environments)
     self._num_done = 0
@@ -172,11 +171,8 @@ class VideoRecorder(vector_batch.BatchWrapper):
       return
     self._left[slot] -= 1
     self._num_done += 1
-    digits = max(3, len(str(self._num_episodes)))
-    name = (
-      f'episode_{self._num_done:0{digits}}_return_'
-      f'{_format_return(episode.episode_return)}.{self._format}'
-    )
+    shown_return = float(f'{episode.episode_return:.6g}')
+    name = f'episode_{self._num_done:03}_return_{shown_return}.{self._format}'
     self._files.pop(slot).save_as(os.path.join(self._folder, name))
 
   def close(self) -> None:
@@ -197,27 +193,14 @@ class VideoRecorder(vector_batch.BatchWrapper):
       ) from error
     for slot, frames in zip(slots, rendered, strict=True):
       if slot not in self._files:
-        self._files[slot] = self._begin(frames)
+        os.makedirs(self._folder, exist_ok=True)
+        path = os.path.join(self._folder, f'.unfinished_{os.getpid()}_{slot}')
+        _, height, width, _ = frames.shape
+        self._files[slot] = VideoFile(
+          path, height, width, self._rate, self._format
+        )
       for frame in frames:
         self._files[slot].add(frame)
-
-  def _begin(self, frames: np.ndarray) -> 'VideoFile':
-    path = os.path.join(self._folder, f'.unfinished_{uuid.uuid4().hex}')
-    try:
-      os.makedirs(self._folder, exist_ok=True)
-      open(path, 'xb').close()
-    except OSError as error:
-      raise settings.SettingError(
-        'video', f'must be a folder for videos: {error}.'
-      ) from error
-    _, height, width, _ = frames.shape
-    return VideoFile(path, height, width, self._rate, self._format)
-
-
-def _format_return(episode_return: float) -> str:
-  """Formats a return for a file name, such as '21.0' or '-123.457'."""
-  text = f'{episode_return:.6g}'
-  return text if re.search('[.a-z]', text) else f'{text}.0'
 
 
 class VideoFile:
@@ -248,12 +231,19 @@ class VideoFile:
     """
     self._path = path
     self._shape = (height, width, 3)
-    self._is_empty = True
+    factor = max(1, _PIXELS // max(height, width))
+    filters, codec = _TO_MP4, _MP4
+    if video_format == 'gif':
+      filters, codec = _TO_GIF, ()
+      frames_per_second = min(frames_per_second, _MAX_GIF_FPS)
     command = [
       *(find_program(), '-nostdin', '-hide_banner', '-loglevel', 'error', '-y'),
       *('-f', 'rawvideo', '-pixel_format', 'rgb24'),
-      *('-video_size', f'{width}x{height}'),
-      *_describe_output(height, width, frames_per_second, video_format),
+      # Other options than `-r` would round it to usual rates.
+      *('-video_size', f'{width}x{height}', '-r', f'{frames_per_second:g}'),
+      *('-i', 'pipe:0', '-threads', '1', *codec, '-f', video_format),
+      '-vf',
+      f'scale=iw*{factor}:ih*{factor}:flags=neighbor,format=rgb24,{filters}',
       f'file:{path}',
     ]
     # In memory, because the disk may be full.
@@ -262,7 +252,6 @@ class VideoFile:
     # would make ffmpeg finish half a video.
     self._process = subprocess.Popen(
       command,
-      bufsize=0,
       stdin=subprocess.PIPE,
       stdout=subprocess.DEVNULL,
       stderr=self._errors,
@@ -280,14 +269,12 @@ class VideoFile:
     if frame.shape != self._shape:
       old, new = (f'{one[1]}x{one[0]}' for one in (self._shape, frame.shape))
       self._fail(f'frames must have the size of the first, {old}, got {new}')
-    self._is_empty = False
-    left = memoryview(frame.tobytes())
     try:
-      while left:
-        left = left[self._pipe.write(left) :]
+      self._pipe.write(frame.tobytes())
+      self._pipe.flush()
     except BrokenPipeError:
-      self._wait()
-      self._fail(self._explain())
+      self._finish()
+      self._fail('ffmpeg has ended too early')
 
   def save_as(self, path: str) -> None:
     """Completes the video and renames it, in the same file system.
@@ -295,12 +282,8 @@ class VideoFile:
     Raises:
       VideoError: If that fails; the file is removed then.
     """
-    if self._is_empty:
-      self._fail('there are no frames')
     self._pipe.close()
-    self._wait()
-    if self._process.returncode:
-      self._fail(self._explain())
+    self._finish()
     try:
       os.replace(self._path, path)
     except OSError as error:
@@ -312,43 +295,24 @@ class VideoFile:
     self._process.kill()
     with contextlib.suppress(subprocess.TimeoutExpired):  # A disk blocks it.
       self._process.wait(_KILL_SECONDS)
-    self._pipe.close()
+    with contextlib.suppress(OSError):  # It has no reader any more.
+      self._pipe.close()
     self._errors.close()
     if os.path.lexists(self._path):
       os.remove(self._path)
 
-  def _wait(self) -> None:
+  def _finish(self) -> None:
+    """Waits for ffmpeg's end; raises VideoError if it failed."""
     try:
-      self._process.wait(_END_SECONDS)
+      code = self._process.wait(_END_SECONDS)
     except subprocess.TimeoutExpired:
       self._fail(f'ffmpeg has not ended within {_END_SECONDS:g} seconds')
-
-  def _explain(self) -> str:
-    """Returns ffmpeg's last messages."""
-    self._errors.seek(0)
-    lines = self._errors.read().decode(errors='replace').splitlines()
-    output = ' '.join(lines[-2:])
-    if os.strerror(errno.ENOSPC) in output:
-      return f'the disk is full (ffmpeg: {output})'
-    return f'ffmpeg ended with code {self._process.returncode}: {output}'
+    if code:
+      self._errors.seek(0)
+      lines = self._errors.read().decode(errors='replace').splitlines()
+      self._fail(f'ffmpeg ended with code {code}: {" ".join(lines[-2:])}')
 
   def _fail(self, reason: str) -> NoReturn:
     self.discard()
     folder = os.path.dirname(self._path)
     raise VideoError(f'Videos in {folder} cannot be written: {reason}.')
-
-
-def _describe_output(
-  height: int, width: int, frames_per_second: float, video_format: str
-) -> list[str]:
-  """Returns the arguments of ffmpeg for the output."""
-  factor = max(1, _PIXELS // max(height, width))
-  enlarge = f'scale=iw*{factor}:ih*{factor}:flags=neighbor,format=rgb24'
-  filters, codec, rate = _TO_MP4, _MP4, frames_per_second
-  if video_format == 'gif':
-    filters, codec, rate = _TO_GIF, (), min(rate, _MAX_GIF_FPS)
-  return [
-    # Other options would round it to usual rates.
-    *('-r', f'{rate:g}', '-i', 'pipe:0', '-vf', f'{enlarge},{filters}'),
-    *('-threads', '1', *codec, '-f', video_format),
-  ]

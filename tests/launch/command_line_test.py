@@ -291,7 +291,11 @@ def test_train_and_evaluate(run_command):
   _, out, _ = run_command(
     'train', *_FEW_STEPS, '--directory=run', '--evaluation_episodes=1'
   )
-  assert re.search(r'^Best evaluation: -?1, after \d+ ', out, re.MULTILINE)
+  assert re.search(
+    r'^Best evaluation: -?1, after .* `repertory evaluate run --best`',
+    out,
+    re.M,
+  )
   for printed in ('run/logs', 'run/checkpoints', '20 of 20 steps'):
     assert printed in out
   evaluate = 'evaluate', '--directory=run', '--episodes=5'

@@ -47,7 +47,7 @@ def folder(made, tmp_path, monkeypatch):
 class TestRecords:
   def test_settings_are_those_of_the_experiment(self, made):
     run = results.read(made / 'threads')
-    assert run.wiring.get('launch_type') == 'local_mt'
+    assert run.settings.get('launch_type') == 'local_mt'
     assert run.seed == run.experiment['seed'] == 1
     assert (run.steps, run.max_steps) == (300, 300)
     assert run.settings['config.min_replay_size'] == 20

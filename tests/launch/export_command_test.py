@@ -62,6 +62,7 @@ def test_writes_the_policy(run_command, best, directory):
     ([], 'Arguments must be DIRECTORY OUTPUT, where DIRECTORY, or --dir'),
     (['none', 'a'], 'must hold a checkpoint, found none in none. It is not th'),
     (['--directory=run/logs', 'a'], 'the run, which that is a folder of.'),
+    (['run/checkpoints/00000001', 'a'], 'Name the directory of the run, which'),
     (['--directory=run', 'run/.lock/a'], 'OUTPUT must be writable, got run/'),
     (['--directory=run', 'run'], 'must be a new folder, or an empty one; run '),
     (['--directory=run', 'a', '--config.n_step=3'], 'come from the checkpoint'),

@@ -125,6 +125,27 @@ def test_other_environments_are_refused(tmp_path, use):
 
 
 class TestDamage:
+  def test_variables_of_another_policy(self, run):
+    checkpointer = checkpointing.Checkpointer(f'{run}/checkpoints')
+    whole, policy = checkpointer.load(), checkpointer.load_policy()
+    assert whole is not None and policy is not None
+    arrays = {
+      name: array[:1] if array.ndim else array
+      for name, array in whole.arrays.items()
+    }
+    checkpointer.save(arrays, whole.state, policy=policy.state)
+    with pytest.raises(
+      checkpointing.CheckpointError,
+      match=r'checkpoints/00000002 cannot be read: The saved arrays do not fit',
+    ):
+      launch.load_policy(run)
+
+  def test_links(self, run, tmp_path):
+    os.rename(f'{run}/checkpoints/00000001', tmp_path / 'other')
+    os.symlink(tmp_path / 'other', f'{run}/checkpoints/00000001')
+    with pytest.raises(SettingError, match='00000001 must be a folder and is'):
+      launch.load_policy(run)
+
   @pytest.mark.parametrize(
     'spec',
     [

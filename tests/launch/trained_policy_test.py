@@ -232,7 +232,8 @@ class TestRefusals:
   def test_observations_that_do_not_fit(self, tmp_path):
     policy = load('impala', tmp_path)
     eye, arm = np.zeros([10, 10, 2], np.uint8), np.zeros([3], np.float32)
-    policy.act({'eye': eye, 'arm': arm.astype(np.float64)})
+    for kind in (np.float64, np.int32):
+      policy.act({'eye': eye, 'arm': arm.astype(kind)})
     policy.reset()
     for observation, words in (
       (eye, ['observation: expected a mapping', "'eye'", 'ndarray']),
@@ -248,8 +249,8 @@ class TestRefusals:
       ),
       (
         {'eye': eye[None], 'arm': np.zeros([2, 3], np.float32)},
-        ["observation['eye']: expected an array of shape (2, 10, 10, 2)",
-         'found shape (1, 10, 10, 2)'],
+        ["observation['arm']: expected an array of shape (1, 3)",
+         'found shape (2, 3)'],
       ),
       ({'eye': eye[None][:0], 'arm': arm[None][:0]}, ['at least one row']),
       ({'eye': eye, 'arm': [0.0, 0.0, 0.0]}, ["observation['arm']:", 'nest']),
@@ -293,7 +294,7 @@ class TestRefusals:
   def test_rows_to_reset(self, tmp_path):
     policy = load('sac', tmp_path)
     policy.act(np.zeros([2, 3], np.float32))
-    for rows in ([2], [-1], [0.5], np.ones([3], bool), 'ab'):
+    for rows in ([2], [0.5], np.ones([3], bool), 'ab'):
       with pytest.raises(ValueError, match='rows: expected indices below 2'):
         policy.reset(rows)
     with pytest.raises(ValueError, match='path must be a new folder, or an em'):

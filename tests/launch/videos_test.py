@@ -70,16 +70,10 @@ class TestFailures:
     frames = np.random.default_rng(0).integers(
       0, 256, (3, 300, 300, 3), np.uint8
     )
-    with pytest.raises(videos.VideoError, match='the disk is full'):
+    with pytest.raises(videos.VideoError, match='No space left on device'):
       file = videos.VideoFile(str(tmp_path / 'video'), 300, 300, 30, 'mp4')
       for frame in frames:
         file.add(frame)
-      file.save_as(str(tmp_path / 'whole'))
-    self.check_nothing_is_left(tmp_path)
-
-  def test_nothing_was_added(self, tmp_path):
-    file = videos.VideoFile(str(tmp_path / 'video'), 8, 6, 30, 'mp4')
-    with pytest.raises(videos.VideoError, match='no frames'):
       file.save_as(str(tmp_path / 'whole'))
     self.check_nothing_is_left(tmp_path)
 

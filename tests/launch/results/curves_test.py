@@ -22,7 +22,7 @@ def _curve(folder, what='return', **settings):
 
 
 def _actor_rows(*rows):
-  names = ('steps', 'elapsed_seconds', 'episode_return', 'count')
+  names = ('steps', 'elapsed_seconds', 'episode_return')
   return [dict(zip(names, row)) for row in rows]
 
 
@@ -45,10 +45,10 @@ class TestCurves:
     np.testing.assert_array_equal(curve.middle, [1, 3, 2])
     np.testing.assert_array_equal(curve.num_runs, [2, 2, 1])
     # Each of two runs may be drawn twice.
-    np.testing.assert_array_equal(curve.interval.low[:2], [0, 2])
-    np.testing.assert_array_equal(curve.interval.high[:2], [2, 4])
+    np.testing.assert_array_equal(curve.low[:2], [0, 2])
+    np.testing.assert_array_equal(curve.high[:2], [2, 4])
     assert curve.size == 2
-    assert np.isnan(curve.interval.low[2])
+    assert np.isnan(curve.low[2])
 
   def test_interval_is_that_of_the_statistic(self, tmp_path):
     values = np.array([1.0, 2.0, 3.0, 100.0])
@@ -57,7 +57,7 @@ class TestCurves:
     for name, statistic in curves.STATISTICS.items():
       expected = results.aggregates.bootstrap_interval(values, statistic)
       curve = _curve(tmp_path, statistic=name)
-      assert curve.interval == expected
+      assert (curve.low, curve.high) == expected
       assert curve.middle == statistic(values)
 
   def test_who_ends_a_little_earlier_has_come_as_far(self, tmp_path):
@@ -68,55 +68,30 @@ class TestCurves:
     assert list(curve.x) == [0, 90, 98, 100]
     assert list(curve.num_runs) == [3, 3, 2, 2]
 
-  def test_many_rows_are_averaged_by_their_counts(self, tmp_path):
-    # 1000 rows: the first of each ten averages nine episodes of return 1.
-    rows = [
-      (i, i, 1.0 if i % 10 == 0 else 0.0, 9 if i % 10 == 0 else 1)
-      for i in range(1000)
-    ]
+  def test_many_rows_are_averaged(self, tmp_path):
+    rows = [(i, i, 1.0 if i % 10 == 0 else 0.0) for i in range(1000)]
     written_runs.write(tmp_path / 'a', actors=_actor_rows(*rows))
     curve = _curve(tmp_path, 'training_return')
     assert len(curve.x) == 100
-    # About ten rows share a cell; unweighted, the mean would be 0.1.
-    np.testing.assert_allclose(curve.middle[1:-1], 9 / 18, atol=0.2)
+    # About ten rows share a cell.
+    np.testing.assert_allclose(curve.middle[1:-1], 0.1, atol=0.11)
 
 
 class TestQuantities:
-  def test_ratio_is_of_the_target(self, tmp_path):
-    rows = [
-      {
-        'steps': 10,
-        'samples_per_insert': 4.0,
-        'target_samples_per_insert': 8.0,
-      }
-    ]
-    written_runs.write(tmp_path / 'a', replay=rows)
-    (panel,) = _panels(tmp_path, 'ratio')
-    assert panel.curves[0].middle == 0.5
-    assert panel.quantity.reference == 1
-
-  def test_lag_is_as_learned_from_or_else_as_acted_with(self, tmp_path):
-    row = {'steps': 10, 'learner_steps': 7, 'node': 'inference/0'}
-    inference = [{**row, 'version': -1}, {**row, 'version': 4}]
-    written_runs.write(tmp_path / 'a', inference=inference)
-    assert _curve(tmp_path, 'lag').middle == 7 - 4
-    learner = [{'steps': 10, 'policy_lag': 2.5}]
-    written_runs.write(
-      tmp_path / 'b', inference=inference, learner=learner, agent='ppo'
-    )
-    (panel,) = _panels(tmp_path, 'lag')
-    assert [curve.middle for curve in panel.curves] == [3, 2.5]
-
-  def test_steps_of_data_are_learner_steps(self, tmp_path):
+  def test_steps_of_offline_runs_are_learner_steps(self, tmp_path):
     written_runs.write(tmp_path / 'a', topology='offline')
     (panel,) = _panels(tmp_path, 'return')
-    assert panel.over == 'learner_steps'
+    assert panel.x_title == 'learner steps'
     written_runs.write(tmp_path / 'b', agent='ppo')
     (panel,) = _panels(tmp_path, 'return')
-    assert panel.over == 'steps'
+    assert panel.x_title == 'environment steps; of offline runs, learner steps'
+    row = {'steps': 10, 'policy_lag': 2.5}
+    written_runs.write(tmp_path / 'c', agent='sac', learner=[row])
+    (panel,) = _panels(tmp_path, 'lag')  # None of the offline run.
+    assert panel.x_title == 'environment steps'
 
   def test_speed_is_steps_by_seconds(self, tmp_path):
-    rows = _actor_rows((0, 0, 0, 1), (100, 10, 0, 1), (400, 20, 0, 1))
+    rows = _actor_rows((0, 0, 0), (100, 10, 0), (400, 20, 0))
     written_runs.write(tmp_path / 'a', actors=rows)
     curve = _curve(tmp_path, 'speed')
     np.testing.assert_array_equal(curve.x, [50, 250])
@@ -133,7 +108,7 @@ class TestQuantities:
     ] == [('dqn: loss', 1), ('ppo: loss', 5), ('ppo: policy loss', 2)]
 
   def test_any_column_of_a_log(self, tmp_path):
-    learner = [{'steps': 1, 'q_value': 3.0, 'q_value_count': 2, 'count': 9}]
+    learner = [{'steps': 1, 'q_value': 3.0}]
     written_runs.write(tmp_path / 'a', learner=learner)
     assert _curve(tmp_path, 'learner.q_value').middle == 3
     with pytest.raises(SettingError, match=r"mean 'learner\.q_value'"):
@@ -165,29 +140,6 @@ class TestScores:
     (found,) = groups.score(results.group(results.find([tmp_path]).runs).groups)
     assert list(found.last) == [0, 2]
     assert list(found.best) == [8, 2]
-    assert list(found.steps) == [200, 150]
-    # Up to 150, which both reach: 0 to 8 over 100, then 8 to 4 over 50. Of two
-    # evaluations at a step, the later counts.
-    np.testing.assert_allclose(found.area, [(4 * 100 + 6 * 50) / 150, 2])
-
-  def test_overall_is_normalized_by_environment(self, tmp_path):
-    for agent, environment, value in (
-      ('dqn', 'x', 0.0), ('ppo', 'x', 10.0), ('sac', 'x', 5.0),
-      ('dqn', 'y', -200.0), ('ppo', 'y', -100.0),
-    ):  # fmt: skip
-      written_runs.write(
-        tmp_path / f'{agent}_{environment}',
-        [(10, value)],
-        agent=agent,
-        environment=environment,
-      )
-    grouped = results.group(results.find([tmp_path]).runs)
-    ranked = groups.rank_overall(groups.score(grouped.groups))
-    # SAC was not on y.
-    assert [(one.label, one.value) for one in ranked] == [
-      ('ppo', 1),
-      ('dqn', 0),
-    ]
 
 
 def test_panels_are_of_environments_and_groups_with_the_quantity(tmp_path):

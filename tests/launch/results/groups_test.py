@@ -127,19 +127,10 @@ def test_settings_that_say_something(tmp_path):
   assert compared == {'n_step': [1, 3, 3], 'discount': [0.99, 0.99, 0.9]}
 
 
-def test_floats_have_as_few_digits_as_needed(tmp_path):
-  def labels(folder, *values):
-    for number, value in enumerate(values):
-      config = _config(x=value, y=[value, 2])
-      written_runs.write(tmp_path / folder / str(number), config=config)
-    return _group(tmp_path / folder).labels
-
-  assert labels('four', 0.00012345678901, 1 / 3, 0.25) == [
-    'dqn, x=0.0001235, y=0.0001235,2',
-    'dqn, x=0.25, y=0.25,2',
-    'dqn, x=0.3333, y=0.3333,2',
-  ]
-  assert labels('all', 1 / 3, 0.33333333333333337) == [
-    'dqn, x=0.3333333333333333, y=0.3333333333333333,2',
-    'dqn, x=0.33333333333333337, y=0.33333333333333337,2',
-  ]
+def test_groups_without_settings_of_others_have_labels_of_their_own(tmp_path):
+  # As of versions before and after the setting was added.
+  written_runs.write(tmp_path / 'a')
+  written_runs.write(tmp_path / 'b', config=_config(new=[0.25, 2]))
+  assert _group(tmp_path).labels == ['dqn', 'dqn (2)']
+  written_runs.write(tmp_path / 'c', config=_config(new=[0.5, 2]))
+  assert _group(tmp_path).labels == ['dqn', 'dqn, new=0.25,2', 'dqn, new=0.5,2']

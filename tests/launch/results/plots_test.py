@@ -47,24 +47,8 @@ def test_svg_is_the_same_each_time(runs, tmp_path):
   assert sum(f'stroke: {plots.COLORS[0]}' in style for style in paths) >= 4
 
 
-def test_says_what_is_not_drawn(runs, tmp_path):
-  row = {'steps': 100, 'policy_lag': 1.0}
-  written_runs.write(tmp_path / 'more', agent='ppo', learner=[row])
-  runs = [*runs, results.read(tmp_path / 'more')]
-  notes = plots.plot(runs, str(tmp_path / 'a.svg'), ['lag'])
-  assert notes == [
-    'dqn on catch has no policy lag, learner steps',
-    'dqn on x has no policy lag, learner steps',
-  ]
-
-
 def test_without_matplotlib_says_what_to_install(monkeypatch):
   monkeypatch.delitem(sys.modules, plots.__name__)
   monkeypatch.setitem(sys.modules, 'matplotlib', None)
   with pytest.raises(ImportError, match=r"pip install 'repertory\[plots\]'"):
     importlib.import_module(plots.__name__)
-
-
-def test_looks_of_two_dozen_labels_are_distinct():
-  looks = plots.looks([str(i) for i in range(24)])
-  assert len({str(look) for look in looks.values()}) == 24
