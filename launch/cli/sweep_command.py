@@ -18,7 +18,6 @@ from repertory.components.config.settings import SettingError
 from repertory.launch import cli, sweeps
 from repertory.launch.cli import command
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.cli.flags import flag
 from repertory.launch.platform import interrupts, terminal
 from repertory.launch.sweeps import manifest, plans
 from repertory.launch.sweeps import values as values_lib
@@ -35,11 +34,8 @@ _HOW = (
   'checkpoint_replay', 'checkpoints_to_keep', 'checkpoint_errors',
   'timeout_seconds', 'stall_seconds', 'max_restarts', 'ray_address',
   'bind_interface', 'allow_public_addresses', 'node_resources',
-  'wandb_project',
+  'learner_devices', 'inference_devices', 'wandb_project',
 )  # fmt: skip
-_STUDY_FLAGS = ('study_seed', 'objective', 'prune')
-# Flags that may divide a processor, which is possible once per process.
-_DEVICES = ('learner_devices', 'inference_devices')
 
 _KINDS = {define: kind for kind, define in flag_tables.DEFINE.items()}
 _KIND_OF_FLAG = {
@@ -67,53 +63,35 @@ def _as_text(define: Callable) -> Callable:
   return define_text
 
 
+_OF_SWEEP = flag_tables.table(
+  {
+    'directory': 'Directory of the sweep, with a directory for each run; '
+    'required. An existing sweep is resumed.',
+    'seeds': 'Number of seeds of each combination, from 0; default: those of '
+    '--seed.',
+    'parallel': 'Number of concurrent runs; default: one per core, or fewer if '
+    'a run has several nodes.',
+    'study': 'Search: total number of trials, earlier ones included. Settings '
+    'may have ranges, such as 1..10 or 1e-5..1e-2:log.',
+    'study_seed': 'With --study: seed of the search.',
+    'prune': 'With --study: stop trials whose evaluations fall behind the '
+    'median of earlier trials.',
+  },
+  directory=str,
+  seeds=int,
+  parallel=int,
+  study=int,
+  study_seed=0,
+  prune=False,
+)
 _FLAGS = (
-  flag(
-    'seeds',
-    'Number of seeds of each combination, from 0; default: those of --seed.',
-    kind=int,
-  ),
-  flag(
-    'parallel',
-    'Number of concurrent runs; default: one per core, or fewer if a run has '
-    'several nodes.',
-    kind=int,
-  ),
-  flag(
-    'study',
-    'Search: total number of trials, earlier ones included. Settings may have '
-    'ranges, such as 1..10 or 1e-5..1e-2:log.',
-    kind=int,
-  ),
-  flag('study_seed', 'With --study: seed of the search.', 0),
-  flag(
-    'objective',
-    'With --study: value to maximize, the mean return of the last evaluation '
-    '(last) or of the best (best).',
-    'last',
-  ),
-  flag(
-    'prune',
-    'With --study: stop trials whose evaluations fall behind the median of '
-    'earlier trials.',
-    False,
-  ),
-  flag(
-    'directory',
-    'Directory of the sweep, with a directory for each run; required. An '
-    'existing sweep is resumed.',
-    kind=str,
-  ),
+  *_OF_SWEEP,
   *(
     (name, define if name in _OWN else _as_text(define), default, text)
     for name, define, default, text in flag_tables.TRAIN_FLAGS
     if name != 'directory'
   ),
 )
-_GROUPS = {
-  'The sweep': ('directory', 'seeds', 'parallel', 'study', *_STUDY_FLAGS),
-  **flag_tables.TRAIN_GROUPS,
-}
 
 
 @command.register(
@@ -123,25 +101,27 @@ _GROUPS = {
   '[--config.NAME=VALUE,VALUE] [--study=N]',
   'Trains with all combinations of values, or searches for good ones.',
   _FLAGS,
-  groups=_GROUPS,
+  groups={
+    'The sweep': [name for name, *_ in _OF_SWEEP],
+    **flag_tables.TRAIN_GROUPS,
+  },
   takes_settings=True,
 )
 def _sweep(values, settings, positional) -> int:
   del positional
   _check_own(values)
   plan = _make_plan(values, _read_given(values, settings))
-  directory = values.directory
-  num_done = sweeps.sweep.check(directory, plan, values.fresh)
+  num_done = sweeps.sweep.check(values.directory, plan, values.fresh)
   options = functools.partial(_options, values)
   _try(plan, options)
   parallel = values.parallel or _default_parallel(plan.settings)
   print(
-    f'{plan.describe()}; done already: {num_done}; {parallel} at a time'
+    f'{plan.description}; done already: {num_done}; {parallel} at a time'
     f'{"" if values.parallel else " (--parallel)"}.',
     flush=True,
   )
   ending = sweeps.sweep.run(
-    directory,
+    values.directory,
     plan,
     options,
     parallel,
@@ -157,51 +137,38 @@ def _check_own(values: flags.FlagValues) -> None:
     raise SettingError(
       'directory', 'must be the path of the sweep; got nothing.'
     )
-  for name in ('seeds', 'parallel', 'study'):
+  for name, least in (
+    ('seeds', 1), ('parallel', 1), ('study', 1), ('study_seed', 0)
+  ):  # fmt: skip
     number = values[name].value
-    if number is not None and number < 1:
-      raise SettingError(name, f'must be at least 1, got {number}.')
-  if values.seeds and values['seed'].present:
-    raise SettingError(
-      'seeds',
-      f'must be left out with --seed: {values.seeds} seeds are those from 0 to '
-      f'{values.seeds - 1}.',
-    )
-  if values.fresh and values.storage:
-    raise SettingError(
-      'fresh',
-      'must be left out with --storage in a sweep: choose another directory '
-      'and storage.',
-    )
-  for name in _STUDY_FLAGS:
-    if values[name].present and not values.study:
-      raise SettingError(name, 'must be left out without --study.')
-  if values.objective not in plans.OBJECTIVES:
-    raise SettingError(
-      'objective',
-      f'must be one of {", ".join(plans.OBJECTIVES)}; got '
-      f'{values.objective!r}.',
-    )
-  if values.study_seed < 0:
-    raise SettingError(
-      'study_seed', f'must be at least 0, got {values.study_seed}.'
-    )
+    if number is not None and number < least:
+      raise SettingError(name, f'must be at least {least}, got {number}.')
+  for name, other, is_wrong in (
+    ('seeds', 'with --seed', values.seeds and values['seed'].present),
+    ('fresh', 'with --storage', values.fresh and values.storage),
+    ('study_seed', 'without --study', values.study_seed and not values.study),
+    ('prune', 'without --study', values.prune and not values.study),
+  ):
+    if is_wrong:
+      raise SettingError(name, f'must be left out {other}.')
 
 
 def _read_given(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> values_lib.Given:
   """Parses the values of each setting; seed 0 without any."""
-  given: dict[str, Any] = {
-    name: values_lib.read(name, str(values[name].value), kind)
-    for name, kind in _KIND_OF_FLAG.items()
-    if name not in _OWN and values[name].present
-  }
+  given: dict[str, Any] = {}
+  for name, kind in _KIND_OF_FLAG.items():
+    text = str(values[name].value)
+    if name in _HOW and values[name].present:
+      given[name] = (text.strip('[]()'),)
+    elif name not in _OWN and values[name].present:
+      given[name] = values_lib.read(name, text, kind)
   for name, text in settings.items():
-    is_of_agent = not name.startswith(reward_model_config.PREFIX)
-    full_name = f'config.{name}' if is_of_agent else name
     kind = _kind_of_setting(values, name)
-    given[full_name] = values_lib.read(full_name, text, kind)
+    if not name.startswith(reward_model_config.PREFIX):
+      name = f'config.{name}'
+    given[name] = values_lib.read(name, text, kind)
   for name, one in given.items():
     is_range = isinstance(one, values_lib.Range)
     if is_range and (not values.study or name == manifest.SEED):
@@ -210,19 +177,9 @@ def _read_given(
         'must be values, as only settings of a --study have ranges, got '
         f'{one.text!r}.',
       )
-    if name in _HOW and (is_range or len(one) > 1):
-      raise SettingError(
-        name,
-        'must have one value in a sweep, as it has no effect on learning.',
-      )
-  seeds = range(values.seeds or 1)
-  seeds = given.pop(manifest.SEED, seeds)
+  seeds = given.pop(manifest.SEED, range(values.seeds or 1))
   parsed = [settings_lib.parse(manifest.SEED, seed, int) for seed in seeds]
-  if len(set(parsed)) < len(parsed):
-    raise SettingError(
-      manifest.SEED, f'must have each value once, got {",".join(seeds)}.'
-    )
-  return {**given, manifest.SEED: tuple(map(str, parsed))}
+  return {**given, manifest.SEED: tuple(map(str, dict.fromkeys(parsed)))}
 
 
 def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
@@ -231,11 +188,11 @@ def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
   if name.startswith(reward_model_config.PREFIX):
     flag, get = reward_model_config.REWARD_MODEL, reward_models.get
     name = name.removeprefix(reward_model_config.PREFIX)
-  found = values_lib.read(flag, values[flag].value or '', str)
-  for one in found if isinstance(found, tuple) and values[flag].value else ():
-    types = typing.get_type_hints(get(one).config_class)
-    if name in types:
-      return settings_lib.kind_of(types[name])
+  for one in values_lib.read(flag, values[flag].value or '', str):
+    if one:
+      types = typing.get_type_hints(get(one).config_class)
+      if name in types:
+        return settings_lib.kind_of(types[name])
   return str  # Unknown: `train` reports it.
 
 
@@ -264,7 +221,6 @@ def _make_plan(
     read,
     values.study,
     values.study_seed,
-    values.objective,
     values.prune,
   )
   if plan.settings['evaluation_episodes'] == 0:
@@ -287,22 +243,18 @@ def _try(
   plan: plans.SweepPlan, options: Callable[[manifest.SweepRun], list[str]]
 ) -> None:
   """Raises ValueError if `train` would reject a combination not yet begun."""
-  ways: dict[tuple[str, ...], list[manifest.SweepRun]] = {}
-  for run in plan.untried():
-    devices = tuple(
+  runs = plan.untried
+  refused = runs and cli.dry_runs.find_refused(
+    [[*run.arguments, *options(run)] for run in runs]
+  )
+  if refused:
+    index, problem = refused
+    own = [
       argument
-      for argument in run.arguments
-      if argument[2:].partition('=')[0] in _DEVICES
-    )
-    ways.setdefault(devices, []).append(run)
-  for runs in ways.values():
-    refused = cli.dry_runs.find_refused(
-      [[*run.arguments, *options(run)] for run in runs]
-    )
-    if refused is not None:
-      index, problem = refused
-      own = manifest.distinguish(runs[index], plan.untried())
-      raise ValueError(f'With {own}: {problem}' if own else problem)
+      for argument in runs[index].arguments
+      if not all(argument in run.arguments for run in runs)
+    ]
+    raise ValueError(f'With {" ".join(own)}: {problem}' if own else problem)
 
 
 def _default_parallel(settings: Mapping[str, Any]) -> int:
@@ -323,8 +275,7 @@ def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
   if rows:
     print(results.write(rows))
     print(f'Plot: {results.plot(rows, ending.manifest.directory)}')
-    for line in plan.conclude():
-      print(line)
+    print(plan.conclude(), end='\n' if plan.conclude() else '')
   for ended in ending.failures:
     print(
       f'repertory: {ended.run.path} failed, '
@@ -346,7 +297,7 @@ def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
     )
     print(
       f'repertory: failed: {failed}. The same command '
-      f'{"repeats" if plan.retries else "does not repeat"} them.',
+      f'{"does not repeat" if ending.manifest.is_study else "repeats"} them.',
       file=sys.stderr,
     )
     return command.FAILED

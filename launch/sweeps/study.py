@@ -1,7 +1,6 @@
 """Hyperparameter search with Optuna."""
 
 import dataclasses
-import math
 import os
 import statistics
 import time
@@ -23,8 +22,6 @@ from repertory.launch.sweeps import values as values_lib
 
 NAME = 'sweep'
 
-# Objective functions of the mean returns of a run's evaluations.
-_OBJECTIVES = {'last': lambda returns: returns[-1], 'best': max}
 _LOOK_SECONDS = 1.0
 
 
@@ -43,13 +40,11 @@ class _Open:
 class StudyPlan(plans.SweepPlan):
   """Plan of a hyperparameter search, whose trials are stored in a journal.
 
-  A trial has a run for each seed, and its value is the mean over them. If one
-  fails, the trial fails. Choices follow from the seed of the study, the number
-  of the trial, and the results so far, so a resumed study does not repeat
-  trials.
+  A trial has a run for each seed, and its value is the mean over them of the
+  last evaluation. If one fails, the trial fails. Choices follow from the seed
+  of the study, the number of the trial, and the results so far, so a resumed
+  study does not repeat trials.
   """
-
-  retries = False
 
   def __init__(
     self,
@@ -57,21 +52,15 @@ class StudyPlan(plans.SweepPlan):
     read: plans.Read,
     num_trials: int,
     seed: int = 0,
-    objective: str = 'last',
     prunes: bool = False,
   ):
     """Reads the choices, and the ends of each range, as `train` would."""
     super().__init__()
     # Values before ranges, in which order samplers draw.
     given = dict(sorted(given.items(), key=lambda item: _is_range(item[1])))
-    others = {n: one for n, one in given.items() if n != manifest_lib.SEED}
-    self._seeds = given[manifest_lib.SEED]
-    self._fixed = {
-      name: one[0]
-      for name, one in others.items()
-      if not _is_range(one) and len(one) == 1
-    }
-    self._given = {n: v for n, v in others.items() if n not in self._fixed}
+    self._seeds = given.pop(manifest_lib.SEED)
+    self._given = {n: v for n, v in given.items() if _is_range(v) or len(v) > 1}
+    self._fixed = {n: v[0] for n, v in given.items() if n not in self._given}
     if not self._given:
       raise SettingError(
         'study',
@@ -79,19 +68,16 @@ class StudyPlan(plans.SweepPlan):
       )
     self._space = {name: _distribution(v) for name, v in self._given.items()}
     self._num_trials = num_trials
-    self._objective = objective
-    self._value = _OBJECTIVES[objective]
     self._seed = seed
     self._prunes = prunes
     self._study: optuna.Study  # Once it is open.
     self._open: dict[int, _Open] = {}
     self._looked_at = 0.0
     # A combination, and variants with another value of one setting.
-    ends: dict[str, values_lib.Values] = {
+    ends = {
       name: (str(one.low), str(one.high)) if _is_range(one) else one
-      for name, one in self._given.items()
+      for name, one in {**self._given, manifest_lib.SEED: self._seeds}.items()
     }
-    ends[manifest_lib.SEED] = self._seeds
     first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
     self._probes = [first] + [
       {**first, name: text}
@@ -112,26 +98,20 @@ class StudyPlan(plans.SweepPlan):
           for name, one in self._given.items()
         },
         manifest_lib.SEED: [*self._seeds],
-        'objective': self._objective,
+        'objective': 'last',  # Earlier versions had others.
         'study_seed': self._seed,
       },
     )
-
-  def describe(self) -> str:
     trials = plans.count(range(self._num_trials), 'trial')
-    return f'{trials} of {plans.count(self._seeds, "seed")}'
-
-  def untried(self) -> Sequence[manifest_lib.SweepRun]:
-    if self._manifest.codes:
-      return []
-    return [
+    self.description = f'{trials} of {plans.count(self._seeds, "seed")}'
+    self.untried = [
       manifest_lib.make_run('trial_0', one)
       for one in self._probes
-      if one[manifest_lib.SEED] == self._seeds[0]
+      if one[manifest_lib.SEED] == self._seeds[0] and not manifest.codes
     ]
 
   def num_done(self) -> int:
-    return sum(code == 0 for code in self._manifest.codes.values())
+    return list(self._manifest.codes.values()).count(0)
 
   def open(self) -> None:
     """Opens the study, or makes a new one; resumes unfinished trials."""
@@ -145,9 +125,7 @@ class StudyPlan(plans.SweepPlan):
         self._study.tell(found.number, state=optuna.trial.TrialState.FAIL)
 
   def next(self) -> manifest_lib.SweepRun | None:
-    while not self._waiting:
-      if self._count() >= self._num_trials:
-        return None
+    while not self._waiting and len(self._manifest.groups) < self._num_trials:
       # Mixed, as similar seeds start alike.
       number = len(self._study.get_trials(deepcopy=False))
       mixed = np.random.SeedSequence([self._seed, number])
@@ -158,7 +136,7 @@ class StudyPlan(plans.SweepPlan):
           seed=int(mixed.generate_state(1)[0]), constant_liar=True
         )
       self._begin(self._study.ask(dict(self._space)))
-    return self._waiting.popleft()
+    return super().next()
 
   def end(self, ended: manifest_lib.FinishedRun) -> None:
     number = int(ended.run.group.removeprefix('trial_'))
@@ -185,22 +163,14 @@ class StudyPlan(plans.SweepPlan):
     pruned = [one for one in self._open.values() if one.is_pruned]
     return [run for one in pruned for run in one.runs]
 
-  def conclude(self) -> list[str]:
+  def conclude(self) -> str:
     try:
       best = self._study.best_trial
     except ValueError:
-      return ['No trial has a value yet.']
-    return [
-      f'Best: trial_{best.number}, {self._objective} return '
-      f'{self._study.best_value:.4g}: '
+      return 'No trial has a value yet.'
+    return (
+      f'Best: trial_{best.number}, last return {self._study.best_value:.4g}: '
       + ' '.join(manifest_lib.to_arguments(_choices(best.params)))
-    ]
-
-  def _count(self) -> int:
-    """Returns the number of trials so far, whatever their outcome."""
-    return sum(
-      found.params.keys() == self._space.keys()
-      for found in self._study.get_trials(deepcopy=False)
     )
 
   def _begin(self, trial: optuna.trial.Trial) -> None:
@@ -232,16 +202,14 @@ class StudyPlan(plans.SweepPlan):
     elif one.has_failed or not all(returns):
       self._study.tell(number, state=optuna.trial.TrialState.FAIL)
     else:
-      value = statistics.fmean(map(self._value, returns))
-      self._study.tell(number, value)
+      self._study.tell(number, statistics.fmean(own[-1] for own in returns))
 
   def _falls_behind(self, one: _Open) -> bool:
     """Reports means over seeds to the study; returns whether to prune."""
-    returns = [self._returns(run) for run in one.runs]
-    for count in range(one.num_reported + 1, min(map(len, returns)) + 1):
-      one.num_reported = count
-      so_far = [self._value(values[:count]) for values in returns]
-      one.trial.report(statistics.fmean(so_far), count - 1)
+    means = [*map(statistics.fmean, zip(*map(self._returns, one.runs)))]
+    for step in range(one.num_reported, len(means)):
+      one.num_reported = step + 1
+      one.trial.report(means[step], step)
       if one.trial.should_prune():
         return True
     return False
@@ -250,7 +218,7 @@ class StudyPlan(plans.SweepPlan):
     """Returns the finite mean returns of a run's evaluations so far."""
     folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
     found = results.logs.Logs(folder).column('evaluator', 'episode_return')
-    return [value for value in found.tolist() if math.isfinite(value)]
+    return found[np.isfinite(found)].tolist()
 
 
 def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:

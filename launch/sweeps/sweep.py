@@ -1,5 +1,6 @@
 """Runs a sweep: locks its directory, and executes its plan in processes."""
 
+import collections
 import contextlib
 import dataclasses
 import os
@@ -7,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from repertory.components.config.settings import SettingError
 from repertory.components.loggers import figures
@@ -26,7 +27,6 @@ _LEAVE_SECONDS = 120.0
 _LOOK_SECONDS = 0.5
 _TICK_SECONDS = 0.2
 _NUM_LAST_LINES = 10
-_TAIL_BYTES = 2**14
 _CODE = """
 import sys
 del sys.path[0]  # The working directory, which `repertory` does not look into.
@@ -119,16 +119,11 @@ def _holding(directory: str, fresh: bool) -> Iterator[None]:
 def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
   """Waits for runs of an earlier sweep; raises SettingError on time-out."""
   deadline = time.monotonic() + _LEAVE_SECONDS
-  for path, code in manifest.codes.items():
+  for path in (path for path, code in manifest.codes.items() if code is None):
     directory = os.path.join(manifest.directory, path)
-    is_printed = False
-    while code is None and directories.is_held(directory):
-      if not is_printed:
-        print(
-          f'Waiting for another process to end its run in {directory}.',
-          flush=True,
-        )
-        is_printed = True
+    if directories.is_held(directory):
+      _print(f'Waiting for another process to end its run in {directory}.')
+    while directories.is_held(directory):
       if time.monotonic() > deadline:
         raise SettingError(
           'directory',
@@ -158,7 +153,7 @@ class _Child:
     self._output = os.path.join(directory, OUTPUT)
     self.begun_at = time.monotonic()
     self.stopped_at: float | None = None
-    with open(self._output, 'ab') as file:
+    with open(self._output, 'a') as file:
       self._begin = file.tell()
       self.process = subprocess.Popen(
         [*command('entry_point'), 'train', *arguments],
@@ -179,21 +174,19 @@ class _Child:
       child_processes.kill_tree(self.process)
 
   def last_lines(self) -> list[str]:
-    try:
-      with open(self._output, 'rb') as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(self._begin, size - _TAIL_BYTES))
-        lines = file.read().decode(errors='replace').splitlines()
-    except OSError as error:
-      return [f'{self._output} cannot be read: {error.strerror}']
-    return [line for line in lines if line.strip()][-_NUM_LAST_LINES:]
+    lines: collections.deque[str] = collections.deque(maxlen=_NUM_LAST_LINES)
+    with contextlib.suppress(OSError), open(self._output, 'rb') as file:
+      file.seek(self._begin)
+      lines.extend(line.decode(errors='replace') for line in file)
+    return [line.rstrip() for line in lines if line.strip()]
 
 
 class Pool:
   """Runs the runs of a plan, up to `parallel` at a time, and prints progress.
 
   The first Ctrl-C, SIGTERM or SIGHUP asks all runs to stop, which they do with
-  a checkpoint. A second one, or the time-out, kills them.
+  a checkpoint, as when this process ends. A second one, or the time-out, kills
+  them.
   """
 
   def __init__(
@@ -222,26 +215,22 @@ class Pool:
             self._fill()
           if not self._running:
             return interruption.number
-          is_over = interruption.is_set()
-          self._stop(self._running if is_over else self._plan.unwanted())
+          unwanted = self._plan.unwanted()
+          for run, one in self._running.items():
+            is_over = interruption.is_set() or run in unwanted
+            if is_over or one.stopped_at is not None:
+              one.stop(self._stop_seconds)
           time.sleep(_TICK_SECONDS)
           self._reap()
-      except Exception:  # An error in this process.
-        self._stop(self._running)
-        deadline = time.monotonic() + self._stop_seconds
-        while time.monotonic() < deadline and any(
-          one.process.poll() is None for one in self._running.values()
-        ):
-          time.sleep(_TICK_SECONDS)
-        raise
-      finally:
+      except KeyboardInterrupt:
         for one in self._running.values():
           child_processes.kill_tree(one.process)
+        raise
 
   def _fill(self) -> None:
     """Starts runs up to the limit."""
     while len(self._running) < self._parallel and (run := self._plan.next()):
-      self._save()  # Trials may be new.
+      self._manifest.save()  # Trials may be new.
       _print(f'begun    {run.path}')
       directory = os.path.join(self._manifest.directory, run.path)
       try:
@@ -250,11 +239,6 @@ class Pool:
       except OSError as error:
         lines = [f'It could not start: {error}']
         self._end(manifest_lib.FinishedRun(run, None, lines), 0.0)
-
-  def _stop(self, unwanted: Collection[manifest_lib.SweepRun]) -> None:
-    for run, one in self._running.items():
-      if run in unwanted or one.stopped_at is not None:
-        one.stop(self._stop_seconds)
 
   def _reap(self) -> None:
     for run, one in list(self._running.items()):
@@ -281,17 +265,9 @@ class Pool:
       state, note = 'failed', describe_code(code)
       self.failures.append(ended)
     self._manifest.codes[path] = code
-    self._save()
+    self._manifest.save()
     _print(f'{state:8} {path}: {note}, {figures.duration(seconds)}')
     self._plan.end(ended)
-
-  def _save(self) -> None:
-    """Saves the manifest; on failure, prints a warning."""
-    try:
-      self._manifest.save()
-    except OSError as error:
-      path = os.path.join(self._manifest.directory, manifest_lib.FILE)
-      _print(f'{path} cannot be written: {error.strerror}')
 
 
 def _print(line: str) -> None:

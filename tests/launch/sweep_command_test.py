@@ -32,18 +32,14 @@ class TestBadInput:
       ([*_HERE, '--seeds=0'], '--seeds must be at least 1, got 0.'),
       (
         [*_HERE, '--seeds=3', '--seed=1'],
-        '--seeds must be left out with --seed: 3 seeds are those from 0 to 2.',
-      ),
-      (
-        [*_HERE, '--seed=0,1,00'],
-        '--seed must have each value once, got 0,1,0',
+        '--seeds must be left out with --seed.',
       ),
       ([*_HERE, '--seeds=10001'], 'at most 10,000 combinations, got 10,001.'),
       ([*_HERE, '--parallel=0'], '--parallel must be at least 1, got 0.'),
       ([*_HERE, '--fresh', '--storage=s'], '--fresh must be left out with --s'),
       (
         [*_HERE, '--timeout_seconds=60,70'],
-        '--timeout_seconds must have one value in a sweep',
+        "--timeout_seconds must be a number, got '60,70'.",
       ),
       (
         [*_HERE, '--config.hidden_sizes=64,64'],
@@ -69,10 +65,6 @@ class TestBadInput:
       # The search.
       ([*_HERE, '--prune'], '--prune must be left out without --study.'),
       ([*_HERE, '--study=3'], '--study must have a setting with a range'),
-      (
-        [*_HERE, '--study=3', '--config.n_step=1..3', '--objective=most'],
-        "--objective must be one of last, best; got 'most'.",
-      ),
       (
         [*_HERE, '--study=3', '--config.n_step=1..3', '--env=catch,chain'],
         '--env must be one with --study',

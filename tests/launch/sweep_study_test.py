@@ -85,10 +85,10 @@ class TestStudy:
         self._end(source, run)
     assert len(tried) == 8
     best = max(tried, key=_worth)
-    assert source.conclude() == [
+    assert source.conclude() == (
       f'Best: trial_{tried.index(best)}, last return {_worth(best):.4g}: '
       + ' '.join(f'--{name}={text}' for name, text in best.items())
-    ]
+    )
     assert len({tuple(one.items()) for one in tried}) == len(tried)
     for one in tried:
       assert 1e-5 <= float(one['config.lr']) <= 1
@@ -102,17 +102,8 @@ class TestStudy:
       tried[name] = [source.next() for _ in range(3)]
     assert tried['a'] == tried['b'] != tried['c']
 
-  @pytest.mark.parametrize(
-    ('objective', 'expected'),
-    [
-      ('last', [(1 + 2) / 2, (5 + 7) / 2]),
-      ('best', [(9 + 2) / 2, (5 + 8) / 2]),
-    ],
-  )
-  def test_a_trial_is_worth_the_mean_over_its_seeds(
-    self, make, objective, expected
-  ):
-    source = make(objective=objective)
+  def test_a_trial_is_worth_the_mean_over_its_seeds(self, make):
+    source = make()
     runs = [source.next() for _ in range(4)]
     assert source.next() is None
     assert [run.path for run in runs] == [
@@ -121,7 +112,7 @@ class TestStudy:
     for run, returns in zip(runs, ([9, 1], [0, 2], [3, 5], [8, 7])):
       self._evaluate(run, *returns)
       self._end(source, run)
-    assert [found.value for found in self._found()] == expected
+    assert [found.value for found in self._found()] == [1.5, 6]
     chosen = self._found()[0].params
     assert set(runs[0].arguments) == {
       '--agent=dqn', '--seed=0', *(f'--{n}={v}' for n, v in chosen.items())
@@ -143,7 +134,7 @@ class TestStudy:
     self._end(source, runs[0])
     for run in runs[1:]:
       self._end(source, run, 143, was_stopped=True)
-    assert source.conclude() == ['No trial has a value yet.']
+    assert source.conclude() == 'No trial has a value yet.'
     again = make(num_trials=3)
     left = [again.next() for _ in range(3)]
     assert [run.path for run in left] == [
@@ -190,7 +181,7 @@ class TestStudy:
   def test_a_trial_of_other_choices_is_dropped(self, make):
     # A malicious journal may choose anything.
     make(num_trials=1, kinds=('a:B', 'c:D')).next()
-    assert make(num_trials=1).next() is None
+    make(num_trials=1)
     assert self._found()[0].state.name == 'FAIL'
 
   def test_a_trial_that_was_killed_while_it_chose_is_dropped(self, make):
