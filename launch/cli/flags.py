@@ -19,6 +19,7 @@ DEFINE = {
   float: flags.DEFINE_float,
   bool: flags.DEFINE_bool,
   str: flags.DEFINE_string,
+  list: flags.DEFINE_list,
   tuple: flags.DEFINE_list,
 }
 
