@@ -213,6 +213,11 @@ def kind_of(annotation: Any) -> type:
 def _type_name(annotation: Any) -> str:
   if typing.get_origin(annotation) is typing.Literal:
     return f'one of {", ".join(map(str, typing.get_args(annotation)))}'
+  parts = _parts_of(annotation)
+  if len(parts) > 1:  # Also an `Optional`.
+    return ' | '.join(
+      'None' if one is _NONE else _type_name(one) for one in parts
+    )
   # A `tuple[int, ...]` is a type too, whose name is 'tuple'.
   is_plain = isinstance(annotation, type) and not typing.get_args(annotation)
   return annotation.__name__ if is_plain else str(annotation)

@@ -3,12 +3,12 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import dm_env
 
-from repertory.components.config import import_paths, settings
+from repertory.components.config import import_paths
 from repertory.environments import adapters, tensor, wrappers
 from repertory.environments.batches import batch
 from repertory.environments.registry import families, name_options
@@ -23,11 +23,6 @@ _SEED, _RENDER_MODE = 'seed', 'render_mode'
 # An option of all single environments: whether images are `[C, H, W]`.
 _CHANNELS_FIRST = 'channels_first'
 
-_METHODS = (
-  'reset', 'step', 'observation_spec', 'action_spec', 'reward_spec',
-  'discount_spec', 'close',
-)  # fmt: skip
-
 
 def find_makers(name: str, renders: bool) -> families.Makers:
   """Imports what a name refers to, and checks the options of the name.
@@ -40,7 +35,9 @@ def find_makers(name: str, renders: bool) -> families.Makers:
     ArgumentError: If the name cannot be imported, or cannot be called so.
   """
   try:
-    found = import_paths.find(name.partition('?')[0])
+    found = import_paths.find(
+      name.partition('?')[0], [family.prefix for family in families.FAMILIES]
+    )
   except import_paths.ImportPathError as error:
     raise argument_checks.ArgumentError(
       'name', f'got {name!r}, but {error}'
@@ -77,17 +74,15 @@ def _maker_of_function(
   name: str, function: Callable[..., Any], renders: bool
 ) -> Callable[[int], dm_env.Environment]:
   parameters = _parameters_of(function)
-  first = inspect.Parameter(
-    _CHANNELS_FIRST, inspect.Parameter.KEYWORD_ONLY, default=False
-  )
-  allowed = {_CHANNELS_FIRST: first, **parameters}
-  takes_seed = allowed.pop(_SEED, None) is not None
+  takes_seed = parameters.pop(_SEED, None) is not None
+  has_own = _CHANNELS_FIRST in parameters
   options = _read_options(
-    name, allowed, f' The argument `{_SEED}` takes the seed.'
+    name,
+    parameters,
+    () if has_own else (name_options.Option(_CHANNELS_FIRST, False),),
+    f' The argument `{_SEED}` takes the seed.',
   )
-  is_first = _CHANNELS_FIRST not in parameters and options.pop(
-    _CHANNELS_FIRST, False
-  )
+  is_first = not has_own and options.pop(_CHANNELS_FIRST, False)
   if renders and _RENDER_MODE in parameters:
     options.setdefault(_RENDER_MODE, 'rgb_array')
 
@@ -120,15 +115,12 @@ def _make(
   gymnasium = sys.modules.get('gymnasium')
   if gymnasium is not None and isinstance(made, gymnasium.Env):
     return adapters.gymnasium_adapter.GymnasiumAdapter(made, seed)
-  if all(callable(getattr(made, method, None)) for method in _METHODS):
+  if isinstance(made, dm_env.Environment):
     return made
-  hint = ''
-  if hasattr(made, 'observation_space'):
-    hint = ' Derive it from gymnasium.Env.'
   raise _error(
     name,
     'it to return a dm_env.Environment or a gymnasium.Env',
-    f'it returned {type(made).__module__}.{type(made).__qualname__}.{hint}',
+    f'it returned {type(made).__module__}.{type(made).__qualname__}.',
   )
 
 
@@ -157,42 +149,30 @@ def _error(
 
 
 def _read_options(
-  name: str, parameters: Mapping[str, inspect.Parameter], advice: str = ''
+  name: str,
+  parameters: Mapping[str, inspect.Parameter],
+  others: Sequence[name_options.Option] = (),
+  advice: str = '',
 ) -> dict[str, Any]:
-  """Parses the options of a name, which are arguments of a function.
+  """Parses the options of a name: arguments of a function, and others.
 
   A value has the annotated type, or else that of the default, or else stays a
   string. Errors for missing options end with the advice.
   """
-  bare, mark, query = name.partition('?')
-  try:
-    given = name_options.split(
-      query if mark else None,
-      {
-        option: name_options.describe(
-          option, '...' if one.default is one.empty else one.default
-        )
-        for option, one in parameters.items()
-      },
+  required = [n for n, one in parameters.items() if one.default is one.empty]
+  known = [
+    name_options.Option(
+      option, '...' if option in required else one.default, kind=_type_of(one)
     )
-    values = {
-      option: settings.parse(option, text, _type_of(parameters[option]))
-      for option, text in given.items()
-    }
-  except ValueError as error:
-    raise argument_checks.ArgumentError(
-      'name', f'in {name!r}, {error}'
-    ) from error
-  missing = [
-    f'{option}=...'
-    for option, parameter in parameters.items()
-    if parameter.default is parameter.empty and option not in values
+    for option, one in parameters.items()
   ]
+  values = name_options.parse(name, [*others, *known])
+  missing = [f'{option}=...' for option in required if option not in values]
   if missing:
     raise argument_checks.ArgumentError(
       'name',
-      f'expected a value for each argument without default, {bare}?'
-      f'{"&".join(missing)}; got {name!r}.{advice}',
+      'expected a value for each argument without default, '
+      f'{name.partition("?")[0]}?{"&".join(missing)}; got {name!r}.{advice}',
     )
   return values
 

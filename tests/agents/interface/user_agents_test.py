@@ -159,10 +159,6 @@ _WRONG = """
   class OfUndecorated(dqn.DQNBuilder):
     config: Undecorated
 
-  class Demanding(dqn.DQNBuilder):
-    def __init__(self, config: dqn.DQNConfig, size):
-      super().__init__(config)
-
   class Unknown(dqn.DQNBuilder):
     config: 'Unheard'
 """
@@ -182,7 +178,6 @@ class TestWrong:
       ),
       ('own_wrong:Silent', ['Silent to declare its config', 'no declaration.']),
       ('own_wrong:OfUndecorated', ['a frozen dataclass', 'Undecorated']),
-      ('own_wrong:Demanding', ['Demanding(config)', "argument: 'size'"]),
       ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
     ],
   )
@@ -193,12 +188,6 @@ class TestWrong:
     assert raised.value.setting == 'agent'
     for part in (f"got '{thing}', but ", *expected):
       assert part in str(raised.value)
-
-  @pytest.mark.parametrize('presets', ['[1]', "{'wild': 3}"])
-  def test_presets(self, write_module, presets):
-    write_module('own_agent', f'{_OWN}\n  PRESETS = {presets}')
-    with pytest.raises(settings_lib.SettingError, match='PRESETS in its mod'):
-      registry.get('own_agent:Own')
 
   def test_module_raises(self, write_module):
     write_module('own_broken', 'import unheard_of')

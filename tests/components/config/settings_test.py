@@ -12,7 +12,7 @@ from repertory.components.config import settings
 
 @dataclasses.dataclass(frozen=True)
 class _Settings:
-  required: 'int | None'
+  required: 'Optional[int]'  # noqa: UP045
   sizes: tuple[int, ...] = settings.field((8, 4), 'Of layers: a paper.')
   names: 'list[str]' = dataclasses.field(default_factory=lambda: ['a'])
   area: int = dataclasses.field(default=3, init=False)

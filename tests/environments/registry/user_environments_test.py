@@ -307,16 +307,22 @@ class TestNames:
   @pytest.mark.parametrize(
     ('name', 'suggestion'),
     [
-      ('atary:Pong', "'atari:Pong'"),
+      ('atary:Pong', "'atari'"),
       ('own_nam:make', "'own_name'"),
+      ('tensr_own:make', "'tensor_own'"),  # Near a family, too.
+      ('own_name.py:make', "'own_name'"),
       ('own_name.make', "'own_name:make'"),
       ('./own_name.py:make', "'own_name:make'"),
     ],
   )
   def test_suggestion(self, write_module, name, suggestion):
     write_module('own_name', _OWN)
-    with pytest.raises(ValueError, match=f'Did you mean {suggestion}'):
+    write_module('tensor_own', _OWN)
+    with pytest.raises(ValueError) as raised:
       registry.make_factory(name)
+    text = str(raised.value)
+    assert f'Did you mean {suggestion}?' in text
+    assert text.count('Did you mean') == 1
 
   def test_nothing_is_imported_for_other_names(self, write_module):
     for name in ('gym', 'memory_chain', 'pyglet', 'dqn'):
