@@ -1,11 +1,13 @@
 """`repertory sweep`: runs `train` with many settings."""
 
+import dataclasses
 import functools
+import json
 import os
 import signal
 import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
@@ -15,8 +17,8 @@ from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
-from repertory.launch import cli, sweeps
-from repertory.launch.cli import command
+from repertory.launch import sweeps
+from repertory.launch.cli import command, errors, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.platform import interrupts, terminal
 from repertory.launch.sweeps import manifest, plans
@@ -74,15 +76,12 @@ _OF_SWEEP = flag_tables.table(
     'study': 'Search: total number of trials, earlier ones included. Settings '
     'may have ranges, such as 1..10 or 1e-5..1e-2:log.',
     'study_seed': 'With --study: seed of the search.',
-    'prune': 'With --study: stop trials whose evaluations fall behind the '
-    'median of earlier trials.',
   },
   directory=str,
   seeds=int,
   parallel=int,
   study=int,
   study_seed=0,
-  prune=False,
 )
 _FLAGS = (
   *_OF_SWEEP,
@@ -113,7 +112,6 @@ def _sweep(values, settings, positional) -> int:
   plan = _make_plan(values, _read_given(values, settings))
   num_done = sweeps.sweep.check(values.directory, plan, values.fresh)
   options = functools.partial(_options, values)
-  _try(plan, options)
   parallel = values.parallel or _default_parallel(plan.settings)
   print(
     f'{plan.description}; done already: {num_done}; {parallel} at a time'
@@ -147,7 +145,6 @@ def _check_own(values: flags.FlagValues) -> None:
     ('seeds', 'with --seed', values.seeds and values['seed'].present),
     ('fresh', 'with --storage', values.fresh and values.storage),
     ('study_seed', 'without --study', values.study_seed and not values.study),
-    ('prune', 'without --study', values.prune and not values.study),
   ):
     if is_wrong:
       raise SettingError(name, f'must be left out {other}.')
@@ -200,7 +197,7 @@ def _make_plan(
   values: flags.FlagValues, given: values_lib.Given
 ) -> plans.SweepPlan:
   """Makes the plan of the given values, after checks as in `train`."""
-  read = functools.partial(cli.dry_runs.read_settings, left_out=(*_OWN, *_HOW))
+  read = read_settings
   if not values.study:
     return plans.GridPlan(given, read)
   if len(given.get('env', ())) > 1:
@@ -221,7 +218,6 @@ def _make_plan(
     read,
     values.study,
     values.study_seed,
-    values.prune,
   )
   if plan.settings['evaluation_episodes'] == 0:
     raise SettingError(
@@ -231,30 +227,41 @@ def _make_plan(
   return plan
 
 
+def read_settings(arguments: Sequence[str]) -> dict[str, Any]:
+  """Returns the settings of arguments of `train` that affect learning.
+
+  Names are those of flags, such as `config.<name>`. Raises ValueError if
+  `train` would reject them, as far as that shows without TensorFlow.
+  """
+  values = command.define_flags(flag_tables.TRAIN_FLAGS)
+  try:
+    settings, positional = command.read_arguments(
+      'repertory train', arguments, values
+    )
+    command.expect_no_arguments(positional)
+    factory.make_layout(values)
+    plan = factory.plan_experiment(values, settings)
+  except (ValueError, ImportError, flags.Error) as error:
+    raise ValueError(errors.describe(error, values)) from error
+  found = {
+    name: values[name].value for name in values if name not in (*_OWN, *_HOW)
+  }
+  for prefix, config in (
+    ('config.', plan.config),
+    (reward_model_config.PREFIX, plan.reward_model_config),
+  ):
+    own = {} if config is None else dataclasses.asdict(config)
+    found |= {prefix + name: value for name, value in own.items()}
+  # Converts values as a file would.
+  return json.loads(json.dumps(found, default=repr))
+
+
 def _options(values: flags.FlagValues, run: manifest.SweepRun) -> list[str]:
   """Returns the arguments for a run's directory and storage."""
   options = [f'--directory={os.path.join(values.directory, run.path)}']
   if values.storage:
     options.append(f'--storage={values.storage.rstrip("/")}/{run.path}')
   return options
-
-
-def _try(
-  plan: plans.SweepPlan, options: Callable[[manifest.SweepRun], list[str]]
-) -> None:
-  """Raises ValueError if `train` would reject a combination not yet begun."""
-  runs = plan.untried
-  refused = runs and cli.dry_runs.find_refused(
-    [[*run.arguments, *options(run)] for run in runs]
-  )
-  if refused:
-    index, problem = refused
-    own = [
-      argument
-      for argument in runs[index].arguments
-      if not all(argument in run.arguments for run in runs)
-    ]
-    raise ValueError(f'With {" ".join(own)}: {problem}' if own else problem)
 
 
 def _default_parallel(settings: Mapping[str, Any]) -> int:
@@ -275,7 +282,8 @@ def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
   if rows:
     print(results.write(rows))
     print(f'Plot: {results.plot(rows, ending.manifest.directory)}')
-    print(plan.conclude(), end='\n' if plan.conclude() else '')
+    for line in plan.conclude():
+      print(line)
   for ended in ending.failures:
     print(
       f'repertory: {ended.run.path} failed, '
@@ -286,8 +294,8 @@ def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
     )
   if ending.interrupted:
     print(
-      f'Interrupted; runs done: {ending.num_done}. The same command resumes '
-      'the others.'
+      f'Interrupted; runs done: {len(ending.manifest.done())}. The same '
+      'command resumes the others.'
     )
     return interrupts.EXIT_BASE + ending.interrupted
   if ending.failures:

@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import regular_files
@@ -46,14 +46,12 @@ class SweepRun:
     return os.path.join(self.group, f'seed_{self.seed}')
 
 
-@dataclasses.dataclass(frozen=True)
-class FinishedRun:
-  """Result of a run."""
+class FailedRun(NamedTuple):
+  """Result of a run that failed."""
 
   run: SweepRun
   code: int | None  # -n if signal n ended it; None if it could not start.
   lines: Sequence[str]  # The last ones of its output.
-  was_stopped: bool = False  # On request of the sweep.
 
 
 def make_run(group: str, combination: Combination) -> SweepRun:
@@ -91,10 +89,13 @@ class SweepManifest:
     """Returns all settings of a group's runs, except the seed."""
     return {**self.fixed, **self.groups[group]}
 
-  def is_done(self, run: SweepRun) -> bool:
-    """Whether a run succeeded, and its directory still exists."""
-    path = os.path.join(self.directory, run.path)
-    return self.codes.get(run.path) == 0 and os.path.isdir(path)
+  def done(self) -> set[str]:
+    """Returns the paths of runs that succeeded and still exist."""
+    return {
+      path
+      for path, code in self.codes.items()
+      if code == 0 and os.path.isdir(os.path.join(self.directory, path))
+    }
 
   def save(self) -> None:
     """Writes the file atomically."""

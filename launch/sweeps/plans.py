@@ -3,7 +3,6 @@
 import abc
 import itertools
 import math
-import os
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -23,13 +22,10 @@ class SweepPlan(abc.ABC):
   Attributes:
     settings: Settings of one of its runs.
     description: Number of its runs, in words; once it has joined a manifest.
-    untried: Runs for smoke tests, of combinations that have never begun;
-      likewise.
   """
 
   settings: Mapping[str, Any]
   description: str
-  untried: Sequence[manifest_lib.SweepRun]
 
   def __init__(self):
     self._waiting: deque[manifest_lib.SweepRun] = deque()
@@ -39,10 +35,6 @@ class SweepPlan(abc.ABC):
     """Adds its runs to a manifest, in memory."""
 
   @abc.abstractmethod
-  def num_done(self) -> int:
-    """Returns the number of runs that are done."""
-
-  @abc.abstractmethod
   def open(self) -> None:
     """Queues the runs to do; may write to the directory."""
 
@@ -50,16 +42,12 @@ class SweepPlan(abc.ABC):
     """Returns a run to start; None if none is available yet."""
     return self._waiting.popleft() if self._waiting else None
 
-  def unwanted(self) -> Collection[manifest_lib.SweepRun]:
-    """Returns runs that should be stopped if they are running."""
-    return ()
+  def end(self, run: manifest_lib.SweepRun) -> None:  # noqa: B027
+    """Processes the end of a run, whose exit code is in the manifest."""
 
-  def end(self, ended: manifest_lib.FinishedRun) -> None:  # noqa: B027
-    """Processes a result."""
-
-  def conclude(self) -> str:
-    """Returns a line to print at the end, or ''."""
-    return ''
+  def conclude(self) -> list[str]:
+    """Returns lines to print at the end."""
+    return []
 
 
 class GridPlan(SweepPlan):
@@ -82,24 +70,16 @@ class GridPlan(SweepPlan):
     self.settings = self._asked[0][1]
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    known = set(map(os.path.dirname, manifest.codes))
     self._manifest = manifest
     self._runs = manifest.add_grid(self._asked, self._axes)
-    first: dict[str, manifest_lib.SweepRun] = {}
-    for run in self._runs:
-      first.setdefault(run.group, run)
+    groups = {run.group for run in self._runs}
     self.description = (
-      f'{count(self._runs, "run")}, {count(first, "combination")}'
+      f'{count(self._runs, "run")}, {count(groups, "combination")}'
     )
-    self.untried = [run for group, run in first.items() if group not in known]
-
-  def num_done(self) -> int:
-    return sum(map(self._manifest.is_done, self._runs))
 
   def open(self) -> None:
-    self._waiting += (
-      run for run in self._runs if not self._manifest.is_done(run)
-    )
+    done = self._manifest.done()
+    self._waiting += (run for run in self._runs if run.path not in done)
 
 
 def combine(

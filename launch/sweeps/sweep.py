@@ -2,13 +2,13 @@
 
 import collections
 import contextlib
-import dataclasses
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 from repertory.components.config.settings import SettingError
 from repertory.components.loggers import figures
@@ -32,29 +32,26 @@ import sys
 del sys.path[0]  # The working directory, which `repertory` does not look into.
 from repertory.launch.platform import child_processes
 child_processes.stop_with({parent})
-from repertory.launch.cli import {module}
-{module}.main()
+from repertory.launch.cli import entry_point
+entry_point.main()
 """
 
 
-@dataclasses.dataclass(frozen=True)
-class Ending:
+class Ending(NamedTuple):
   """Result of a sweep."""
 
   manifest: manifest_lib.SweepManifest
-  num_done: int  # Now or before.
-  failures: Sequence[manifest_lib.FinishedRun]
+  failures: Sequence[manifest_lib.FailedRun]
   interrupted: int | None  # The signal that ended it early.
 
 
 def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
-  """Returns how many runs of a plan are done in a directory; writes nothing."""
+  """Returns how many runs of a sweep are done; writes nothing."""
   directories.check_writable(directory)
-  if fresh:
-    plan.join(manifest_lib.SweepManifest(directory))
-  else:
-    _join(directory, plan)
-  return plan.num_done()
+  if not fresh:
+    return len(_join(directory, plan).done())
+  plan.join(manifest_lib.SweepManifest(directory))
+  return 0
 
 
 def run(
@@ -74,7 +71,7 @@ def run(
     manifest.save()
     pool = Pool(plan, manifest, options, parallel, stop_seconds)
     interrupted = pool.run()
-  return Ending(manifest, plan.num_done(), pool.failures, interrupted)
+  return Ending(manifest, pool.failures, interrupted)
 
 
 def describe_code(code: int | None) -> str:
@@ -133,16 +130,9 @@ def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
       time.sleep(_LOOK_SECONDS)
 
 
-def command(module: str) -> list[str]:
-  """Returns the command of a module of `cli`, which ends with this process."""
-  code = _CODE.format(parent=os.getpid(), module=module)
-  return [sys.executable, '-c', code]
-
-
-def environment() -> Mapping[str, str]:
-  """Returns environment variables with the import path of this process."""
-  paths = os.pathsep.join(path for path in sys.path if path)
-  return {**os.environ, 'PYTHONPATH': paths}
+def command() -> list[str]:
+  """Returns the command `repertory`, as a process that ends with this one."""
+  return [sys.executable, '-c', _CODE.format(parent=os.getpid())]
 
 
 class _Child:
@@ -156,8 +146,11 @@ class _Child:
     with open(self._output, 'a') as file:
       self._begin = file.tell()
       self.process = subprocess.Popen(
-        [*command('entry_point'), 'train', *arguments],
-        env=environment(),
+        [*command(), 'train', *arguments],
+        env={
+          **os.environ,
+          'PYTHONPATH': os.pathsep.join(filter(None, sys.path)),
+        },
         stdin=subprocess.DEVNULL,
         stdout=file,
         stderr=subprocess.STDOUT,
@@ -215,10 +208,8 @@ class Pool:
             self._fill()
           if not self._running:
             return interruption.number
-          unwanted = self._plan.unwanted()
-          for run, one in self._running.items():
-            is_over = interruption.is_set() or run in unwanted
-            if is_over or one.stopped_at is not None:
+          if interruption.is_set():
+            for one in self._running.values():
               one.stop(self._stop_seconds)
           time.sleep(_TICK_SECONDS)
           self._reap()
@@ -238,36 +229,44 @@ class Pool:
         self._running[run] = _Child(directory, arguments)
       except OSError as error:
         lines = [f'It could not start: {error}']
-        self._end(manifest_lib.FinishedRun(run, None, lines), 0.0)
+        self._end(run, None, 0.0, lines)
 
   def _reap(self) -> None:
     for run, one in list(self._running.items()):
       code = one.process.poll()
       if code is not None:
         del self._running[run]
-        ended = manifest_lib.FinishedRun(
-          run, code, one.last_lines(), one.stopped_at is not None
-        )
-        self._end(ended, time.monotonic() - one.begun_at)
+        seconds = time.monotonic() - one.begun_at
+        if code and one.stopped_at is not None:
+          self._end(run, None, seconds)
+        else:
+          self._end(run, code, seconds, one.last_lines())
 
-  def _end(self, ended: manifest_lib.FinishedRun, seconds: float) -> None:
-    """Records and prints a result."""
-    path, code = ended.run.path, ended.code
+  def _end(
+    self,
+    run: manifest_lib.SweepRun,
+    code: int | None,
+    seconds: float,
+    lines: Sequence[str] = (),
+  ) -> None:
+    """Records and prints a result; a run without last lines was stopped."""
     if code == 0:
-      folder = os.path.join(self._manifest.directory, path, directories.LOGS)
+      folder = os.path.join(
+        self._manifest.directory, run.path, directories.LOGS
+      )
       value = logs_lib.Logs(folder).last('evaluator', 'episode_return')
       state, note = 'done', 'no evaluation'
       if value is not None:
         note = f'evaluation {figures.number(value)}'
-    elif ended.was_stopped:
-      state, note, code = 'stopped', 'it can be resumed', None
+    elif code is None and not lines:
+      state, note = 'stopped', 'it can be resumed'
     else:
       state, note = 'failed', describe_code(code)
-      self.failures.append(ended)
-    self._manifest.codes[path] = code
+      self.failures.append(manifest_lib.FailedRun(run, code, lines))
+    self._manifest.codes[run.path] = code
     self._manifest.save()
-    _print(f'{state:8} {path}: {note}, {figures.duration(seconds)}')
-    self._plan.end(ended)
+    _print(f'{state:8} {run.path}: {note}, {figures.duration(seconds)}')
+    self._plan.end(run)
 
 
 def _print(line: str) -> None:

@@ -146,12 +146,11 @@ class TestFile:
 
   def test_a_run_that_was_deleted_is_not_done(self, manifest, tmp_path):
     _join(manifest, {})
-    run = manifest_lib.make_run('', {'seed': '0'})
-    assert not manifest.is_done(run)
+    assert not manifest.done()
     manifest.codes['seed_0'] = 0
-    assert not manifest.is_done(run)
+    assert not manifest.done()
     (tmp_path / 'seed_0').mkdir()
-    assert manifest.is_done(run)
+    assert manifest.done() == {'seed_0'}
 
   def test_a_new_directory_holds_nothing(self, tmp_path):
     (tmp_path / 'notes.txt').write_text('mine')
@@ -169,9 +168,7 @@ class TestFile:
     manifest.save()
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).symlink_to(tmp_path)
-    plan: Any = types.SimpleNamespace(
-      join=lambda manifest: None, num_done=lambda: 0
-    )
+    plan: Any = types.SimpleNamespace(join=lambda manifest: None)
     with pytest.raises(SettingError, match=f'{name} must be .* symbolic link'):
       sweep.check(manifest.directory, plan, fresh=False)
     assert sweep.check(manifest.directory, plan, fresh=True) == 0
