@@ -48,7 +48,7 @@ def find(name: str, others: Sequence[str] = ()) -> Any:
   """
   module_name, _, path = name.partition(':')
   module = import_module(module_name, others)
-  with _errors_while(f'looking up {name!r}'):
+  with errors_while(f'looking up {name!r}'):
     try:
       return pkgutil.resolve_name(name)
     except AttributeError as error:
@@ -82,7 +82,7 @@ def import_module(name: str, others: Sequence[str] = ()) -> types.ModuleType:
     importlib.invalidate_caches()  # The module may be new.
     if is_in(folder, name) and folder not in sys.path:
       sys.path.insert(0, folder)
-  with _errors_while(f'importing {name!r}'):
+  with errors_while(f'importing {name!r}'):
     try:
       return importlib.import_module(name)
     except ModuleNotFoundError as error:
@@ -119,14 +119,21 @@ def _in_file(module: types.ModuleType) -> str:
 
 
 @contextlib.contextmanager
-def _errors_while(doing: str) -> Iterator[None]:
-  """Raises errors of a user's module as ImportPathError, with the traceback."""
+def errors_while(doing: str, *files: str) -> Iterator[None]:
+  """Raises errors of a user's module as ImportPathError, with the traceback.
+
+  Args:
+    doing: Description of the block.
+    *files: Files of this package to leave out at the start of the traceback.
+  """
   try:
     yield
   except (KeyboardInterrupt, ImportPathError):
     raise
   except BaseException as error:  # Including SystemExit.
-    raise ImportPathError(f'{doing} failed:\n\n{trace(error)}') from error
+    raise ImportPathError(
+      f'{doing} failed:\n\n{trace(error, *files)}'
+    ) from error
 
 
 def trace(error: BaseException, *files: str) -> str:

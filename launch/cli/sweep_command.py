@@ -162,10 +162,7 @@ def _read_given(
     elif name not in _OWN and values[name].present:
       given[name] = values_lib.read(name, text, kind)
   for name, text in settings.items():
-    kind = _kind_of_setting(values, name)
-    if not name.startswith(reward_model_config.PREFIX):
-      name = f'config.{name}'
-    given[name] = values_lib.read(name, text, kind)
+    given[name] = values_lib.read(name, text, _kind_of_setting(values, name))
   for name, one in given.items():
     is_range = isinstance(one, values_lib.Range)
     if is_range and (not values.study or name == manifest.SEED):
@@ -181,15 +178,14 @@ def _read_given(
 
 def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
   """Returns the type of a setting of an agent or reward model."""
-  flag, get = 'agent', agents_registry.get
-  if name.startswith(reward_model_config.PREFIX):
-    flag, get = reward_model_config.REWARD_MODEL, reward_models.get
-    name = name.removeprefix(reward_model_config.PREFIX)
+  owner, _, field = name.partition('.')
+  flag, get = owner, reward_models.get
+  if owner == 'config':
+    flag, get = 'agent', agents_registry.get
   for one in values_lib.read(flag, values[flag].value or '', str):
-    if one:
-      types = typing.get_type_hints(get(one).config_class)
-      if name in types:
-        return settings_lib.kind_of(types[name])
+    types = typing.get_type_hints(get(one).config_class) if one else {}
+    if field in types:
+      return settings_lib.kind_of(types[field])
   return str  # Unknown: `train` reports it.
 
 
@@ -197,9 +193,8 @@ def _make_plan(
   values: flags.FlagValues, given: values_lib.Given
 ) -> plans.SweepPlan:
   """Makes the plan of the given values, after checks as in `train`."""
-  read = read_settings
   if not values.study:
-    return plans.GridPlan(given, read)
+    return plans.GridPlan(given, read_settings)
   if len(given.get('env', ())) > 1:
     raise SettingError(
       'env',
@@ -215,7 +210,7 @@ def _make_plan(
     ) from error
   plan = plan_class(
     given,
-    read,
+    read_settings,
     values.study,
     values.study_seed,
   )
