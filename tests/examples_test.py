@@ -235,9 +235,10 @@ class TestCommands:
       (report, 'write', None),
       (
         sweep,
-        'run',
-        sweep.Ending(manifest.SweepManifest('directory'), [], None),
+        'opened',
+        contextlib.nullcontext(manifest.SweepManifest('directory')),
       ),
+      (sweep.Pool, 'run', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
 

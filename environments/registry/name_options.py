@@ -1,10 +1,12 @@
 """Options in an environment's name: `atari:Pong?life_loss=true&noops=0`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from repertory.components.config import settings
 from repertory.environments.values.argument_checks import ArgumentError
+
+REQUIRED = '...'  # Default of options that must be given.
 
 
 class Option(NamedTuple):
@@ -30,7 +32,7 @@ class Option(NamedTuple):
     return f'{self.name}={default}'
 
 
-def parse(name: str, known: Sequence[Option]) -> dict[str, Any]:
+def parse(name: str, known: Iterable[Option]) -> dict[str, Any]:
   """Parses the part of a name after its question mark.
 
   Args:
@@ -41,17 +43,18 @@ def parse(name: str, known: Sequence[Option]) -> dict[str, Any]:
     The values of the given options.
 
   Raises:
-    ArgumentError: If an option is unknown, comes twice, or has no valid value.
+    ArgumentError: If an option is unknown, comes twice, is missing, or has no
+      valid value.
   """
-  _, mark, query = name.partition('?')
+  bare, mark, query = name.partition('?')
   by_name = {option.name: option for option in known}
   values: dict[str, Any] = {}
   try:
     for part in query.split('&') if mark else ():
       option, equals, text = part.partition('=')
       if option not in by_name:
-        listed = f'one of the options {", ".join(map(str, known))};'
-        listed = listed if known else 'no options, this name has none,'
+        listed = f'one of the options {", ".join(map(str, by_name.values()))};'
+        listed = listed if by_name else 'no options, this name has none,'
         hint = settings.did_you_mean(option, by_name, 3)
         raise ValueError(f'expected {listed} got {option!r}.{hint}')
       if not equals or option in values:
@@ -68,4 +71,15 @@ def parse(name: str, known: Sequence[Option]) -> dict[str, Any]:
       values[option] = value
   except ValueError as error:
     raise ArgumentError('name', f'in {name!r}, {error}') from error
+  missing = [
+    str(option)
+    for option in by_name.values()
+    if option.default is REQUIRED and option.name not in values
+  ]
+  if missing:
+    raise ArgumentError(
+      'name',
+      'expected a value for each argument without default, '
+      f'{bare}?{"&".join(missing)}; got {name!r}.',
+    )
   return values

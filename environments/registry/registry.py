@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import os
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -239,12 +238,6 @@ def _describe_unknown(name: str) -> str:
   of_family = [one.pattern for one in families.FAMILIES if one.prefix == prefix]
   guess = _guess(bare)
   hint = f' Did you mean {guess!r}?' if guess not in ('', prefix) else ''
-  is_of_module = import_paths.SYNTAX.fullmatch(bare)
-  if is_of_module and import_paths.is_in(os.getcwd(), prefix):
-    hint = (
-      f' Rename the module {prefix!r} in this folder: names of '
-      'this package begin so.'
-    )
   known = '' if of_family else f' Known names: {", ".join(patterns)}.'
   return (
     f'expected {" or ".join(of_family) or "a known name"}, got {name!r}.'

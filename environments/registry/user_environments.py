@@ -3,7 +3,7 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import dm_env
@@ -20,7 +20,6 @@ _BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
 # Arguments of a user's function: one takes the seed, the other enables the
 # rendering of Gymnasium environments.
 _SEED, _RENDER_MODE = 'seed', 'render_mode'
-# An option of all single environments: whether images are `[C, H, W]`.
 _CHANNELS_FIRST = 'channels_first'
 
 
@@ -56,8 +55,8 @@ def find_makers(name: str, renders: bool) -> families.Makers:
   )
   if not is_factory and not is_tensor:
     return families.Makers(_maker_of_function(name, found, renders))
-  parameters = _parameters_of(found) if is_class else {}
-  factory: Any = functools.partial(found, **_read_options(name, parameters))
+  options = _options_of(found).values() if is_class else ()
+  factory: Any = functools.partial(found, **name_options.parse(name, options))
   if is_tensor:
     factory = tensor.Factory(factory)
   else:
@@ -73,17 +72,15 @@ def find_makers(name: str, renders: bool) -> families.Makers:
 def _maker_of_function(
   name: str, function: Callable[..., Any], renders: bool
 ) -> Callable[[int], dm_env.Environment]:
-  parameters = _parameters_of(function)
-  takes_seed = parameters.pop(_SEED, None) is not None
-  has_own = _CHANNELS_FIRST in parameters
-  options = _read_options(
-    name,
-    parameters,
-    () if has_own else (name_options.Option(_CHANNELS_FIRST, False),),
-    f' The argument `{_SEED}` takes the seed.',
+  # Images may be `[C, H, W]`, unless an argument has that name.
+  first = name_options.Option(_CHANNELS_FIRST, False)
+  known = {_CHANNELS_FIRST: first, **_options_of(function)}
+  takes_seed = known.pop(_SEED, None) is not None
+  options = name_options.parse(name, known.values())
+  is_first = known[_CHANNELS_FIRST] is first and options.pop(
+    _CHANNELS_FIRST, False
   )
-  is_first = not has_own and options.pop(_CHANNELS_FIRST, False)
-  if renders and _RENDER_MODE in parameters:
+  if renders and _RENDER_MODE in known:
     options.setdefault(_RENDER_MODE, 'rgb_array')
 
   def call(seed: int) -> Any:
@@ -148,59 +145,29 @@ def _error(
   )
 
 
-def _read_options(
-  name: str,
-  parameters: Mapping[str, inspect.Parameter],
-  others: Sequence[name_options.Option] = (),
-  advice: str = '',
-) -> dict[str, Any]:
-  """Parses the options of a name: arguments of a function, and others.
+def _options_of(function: Callable[..., Any]) -> dict[str, name_options.Option]:
+  """Returns the arguments that can be given by name.
 
   A value has the annotated type, or else that of the default, or else stays a
-  string. Errors for missing options end with the advice.
+  string.
   """
-  required = [n for n, one in parameters.items() if one.default is one.empty]
-  known = [
-    name_options.Option(
-      option, '...' if option in required else one.default, kind=_type_of(one)
-    )
-    for option, one in parameters.items()
-  ]
-  values = name_options.parse(name, [*others, *known])
-  missing = [f'{option}=...' for option in required if option not in values]
-  if missing:
-    raise argument_checks.ArgumentError(
-      'name',
-      'expected a value for each argument without default, '
-      f'{name.partition("?")[0]}?{"&".join(missing)}; got {name!r}.{advice}',
-    )
-  return values
-
-
-def _parameters_of(
-  function: Callable[..., Any],
-) -> dict[str, inspect.Parameter]:
-  """Returns the arguments that can be given by name."""
   try:
     signature = inspect.signature(function, eval_str=True)
   except ValueError:
     return {}  # Such as functions written in C.
   except Exception:  # Annotations that only a type checker can evaluate.
     signature = inspect.signature(function)
-  return {
-    name: parameter
-    for name, parameter in signature.parameters.items()
-    if parameter.kind
-    in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-  }
-
-
-def _type_of(parameter: inspect.Parameter) -> Any:
-  default, annotation = parameter.default, parameter.annotation
-  if annotation is not parameter.empty and not isinstance(annotation, str):
-    return annotation
-  if isinstance(default, tuple) and default:
-    return tuple[type(default[0]), ...]
-  if default is parameter.empty or default is None:
-    return str | None
-  return type(default)
+  options = {}
+  for name, one in signature.parameters.items():
+    default, kind = one.default, one.annotation
+    if default is one.empty:
+      default = name_options.REQUIRED
+    if kind is one.empty or isinstance(kind, str):
+      kind = str | None
+      if isinstance(default, tuple) and default:
+        kind = tuple[type(default[0]), ...]
+      elif default is not None and default is not name_options.REQUIRED:
+        kind = type(default)
+    if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+      options[name] = name_options.Option(name, default, kind=kind)
+  return options

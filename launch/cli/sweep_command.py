@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from absl import flags
@@ -45,24 +45,22 @@ _KIND_OF_FLAG = {
 }
 
 
-def _as_text(define: Callable) -> Callable:
-  """Returns a function that defines a flag as text, for several values."""
+def _define_text(name, default, text, flag_values, boolean=False) -> None:
+  """Defines a flag as text, for several values."""
+  parser, serializer = flags.ArgumentParser(), flags.ArgumentSerializer()
+  flag = flags.Flag(parser, serializer, name, default, text, boolean=boolean)
+  flags.DEFINE_flag(flag, flag_values=flag_values)
+
+
+def _as_text(flag: tuple) -> tuple:
+  name, define, default, text = flag
+  if name in _OWN:
+    return flag
+  if default is not None:
+    default = str(default).lower() if default in (True, False) else str(default)
   is_bool = define is flags.DEFINE_bool
-
-  def define_text(name, default, text, flag_values):
-    if default is not None:
-      default = str(default).lower() if is_bool else str(default)
-    flag = flags.Flag(
-      flags.ArgumentParser(),
-      flags.ArgumentSerializer(),
-      name,
-      default,
-      text,
-      boolean=is_bool,
-    )
-    flags.DEFINE_flag(flag, flag_values=flag_values)
-
-  return define_text
+  define = functools.partial(_define_text, boolean=is_bool)
+  return name, define, default, text
 
 
 _OF_SWEEP = flag_tables.table(
@@ -85,11 +83,7 @@ _OF_SWEEP = flag_tables.table(
 )
 _FLAGS = (
   *_OF_SWEEP,
-  *(
-    (name, define if name in _OWN else _as_text(define), default, text)
-    for name, define, default, text in flag_tables.TRAIN_FLAGS
-    if name != 'directory'
-  ),
+  *(_as_text(one) for one in flag_tables.TRAIN_FLAGS if one[0] != 'directory'),
 )
 
 
@@ -111,22 +105,22 @@ def _sweep(values, settings, positional) -> int:
   _check_own(values)
   plan = _make_plan(values, _read_given(values, settings))
   num_done = sweeps.sweep.check(values.directory, plan, values.fresh)
-  options = functools.partial(_options, values)
   parallel = values.parallel or _default_parallel(plan.settings)
   print(
     f'{plan.description}; done already: {num_done}; {parallel} at a time'
     f'{"" if values.parallel else " (--parallel)"}.',
     flush=True,
   )
-  ending = sweeps.sweep.run(
-    values.directory,
-    plan,
-    options,
-    parallel,
-    stop_seconds=float(values.timeout_seconds),
-    fresh=values.fresh,
-  )
-  return _report_end(ending, plan)
+  with sweeps.sweep.opened(values.directory, plan, values.fresh) as found:
+    pool = sweeps.sweep.Pool(
+      plan,
+      found,
+      parallel,
+      float(values.timeout_seconds),
+      values.storage or '',
+    )
+    interrupted = pool.run()
+  return _report_end(pool, interrupted)
 
 
 def _check_own(values: flags.FlagValues) -> None:
@@ -251,14 +245,6 @@ def read_settings(arguments: Sequence[str]) -> dict[str, Any]:
   return json.loads(json.dumps(found, default=repr))
 
 
-def _options(values: flags.FlagValues, run: manifest.SweepRun) -> list[str]:
-  """Returns the arguments for a run's directory and storage."""
-  options = [f'--directory={os.path.join(values.directory, run.path)}']
-  if values.storage:
-    options.append(f'--storage={values.storage.rstrip("/")}/{run.path}')
-  return options
-
-
 def _default_parallel(settings: Mapping[str, Any]) -> int:
   """Returns the default number of concurrent runs."""
   cores = len(os.sched_getaffinity(0))
@@ -268,39 +254,34 @@ def _default_parallel(settings: Mapping[str, Any]) -> int:
   return max(1, cores // (settings['num_actors'] + 2))
 
 
-def _report_end(ending: 'sweep_lib.Ending', plan: plans.SweepPlan) -> int:
+def _report_end(pool: 'sweep_lib.Pool', interrupted: int | None) -> int:
   """Prints the results; returns the exit code."""
-  if ending.interrupted == signal.SIGHUP:
+  if interrupted == signal.SIGHUP:
     terminal.let_go()  # Otherwise printing would fail.
-  results, describe_code = sweeps.results, sweeps.sweep.describe_code
-  rows = [] if ending.interrupted else results.tabulate(ending.manifest)
+  found, results = pool.manifest, sweeps.results
+  rows = [] if interrupted else results.tabulate(found)
   if rows:
     print(results.write(rows))
-    print(f'Plot: {results.plot(rows, ending.manifest.directory)}')
-    for line in plan.conclude():
+    print(f'Plot: {results.plot(rows, found.directory)}')
+    for line in pool.plan.conclude():
       print(line)
-  for ended in ending.failures:
+  for failed in pool.failures:
     print(
-      f'repertory: {ended.run.path} failed, '
-      f'{describe_code(ended.code)}. Its last output:',
-      *(f'    {line}' for line in ended.lines),
+      f'repertory: {failed.path} failed, {failed.problem}. Its last output:',
+      *(f'    {line}' for line in failed.lines),
       sep='\n',
       file=sys.stderr,
     )
-  if ending.interrupted:
+  if interrupted:
     print(
-      f'Interrupted; runs done: {len(ending.manifest.done())}. The same '
-      'command resumes the others.'
+      f'Interrupted; runs done: {len(found.done())}. The same command resumes '
+      'the others.'
     )
-    return interrupts.EXIT_BASE + ending.interrupted
-  if ending.failures:
-    failed = ', '.join(
-      f'{ended.run.path} ({describe_code(ended.code)})'
-      for ended in ending.failures
-    )
+    return interrupts.EXIT_BASE + interrupted
+  if pool.failures:
     print(
-      f'repertory: failed: {failed}. The same command '
-      f'{"does not repeat" if ending.manifest.is_study else "repeats"} them.',
+      f'repertory: failed runs: {len(pool.failures)}. The same command '
+      f'{"does not repeat" if found.is_study else "repeats"} them.',
       file=sys.stderr,
     )
     return command.FAILED

@@ -32,31 +32,18 @@ Settings = Mapping[str, Any]
 Combination = Mapping[str, str]
 
 
-@dataclasses.dataclass(frozen=True)
-class SweepRun:
+class SweepRun(NamedTuple):
   """A run; those that differ in the seed only have the same group."""
 
   group: str
-  seed: str
-  arguments: tuple[str, ...] = dataclasses.field(hash=False)
-
-  @property
-  def path(self) -> str:
-    """Directory of the run, relative to that of the sweep."""
-    return os.path.join(self.group, f'seed_{self.seed}')
-
-
-class FailedRun(NamedTuple):
-  """Result of a run that failed."""
-
-  run: SweepRun
-  code: int | None  # -n if signal n ended it; None if it could not start.
-  lines: Sequence[str]  # The last ones of its output.
+  path: str  # Its directory, relative to that of the sweep.
+  arguments: tuple[str, ...]  # Of `train`.
 
 
 def make_run(group: str, combination: Combination) -> SweepRun:
   """Makes the run of a combination and its seed."""
-  return SweepRun(group, combination[SEED], tuple(to_arguments(combination)))
+  path = os.path.join(group, f'seed_{combination[SEED]}')
+  return SweepRun(group, path, tuple(to_arguments(combination)))
 
 
 def to_arguments(combination: Combination) -> list[str]:

@@ -61,7 +61,7 @@ def cheap_children(monkeypatch):
 
 def _runs(*codes):
   return [
-    manifest.SweepRun(f'run_{i}', '0', (f'--code={code}',))
+    manifest.SweepRun(f'run_{i}', f'run_{i}/seed_0', (f'--code={code}',))
     for i, code in enumerate(codes)
   ]
 
@@ -70,13 +70,7 @@ def _run(tmp_path, runs, parallel, stop_seconds: float = _SECONDS):
   """Returns the pool after it ran, its signal, and codes by group."""
   plan: Any = _Plan(runs)
   found = manifest.SweepManifest(str(tmp_path))
-  pool = sweep.Pool(
-    plan,
-    found,
-    lambda run: [f'--directory={tmp_path / run.path}'],
-    parallel,
-    stop_seconds,
-  )
+  pool = sweep.Pool(plan, found, parallel, stop_seconds)
   number = pool.run()
   codes = {os.path.dirname(path): code for path, code in found.codes.items()}
   return pool, number, codes
@@ -130,7 +124,7 @@ def test_a_run_that_fails_leaves_the_others_alone(tmp_path):
   pool, number, codes = _run(tmp_path, runs, 3)
   assert number is None
   assert [codes[f'run_{i}'] for i in range(4)] == [7, -9, None, 0]
-  failures = {one.run.group: one for one in pool.failures}
+  failures = {os.path.dirname(one.path): one for one in pool.failures}
   assert failures.keys() == {'run_0', 'run_1', 'run_2'}
   assert failures['run_0'].lines == ['first', 'last words']
   assert output.read_text() == 'earlier\nfirst\nlast words\n'

@@ -110,7 +110,7 @@ class TestMake:
     [
       ({'moood': 'wild'}, "agent 'own_agent:Own'. Did you mean 'mood'?"),
       ({'mood': 'sad'}, 'must be one of calm, wild, got'),
-      ({'table': '{}'}, 'Only code can give such a value.'),
+      ({'table': '{}'}, "must be of type dict, got '{}'."),
       ({'n_step': '0'}, 'n_step must be at least 1'),
     ],
   )

@@ -140,15 +140,6 @@ class TestParse:
     ):
       settings.parse('config.x', value, annotation)
 
-  def test_only_code_has_a_way_to_some_types(self):
-    hint = 'Only code can give such a value'
-    with pytest.raises(ValueError, match=hint):
-      settings.parse('x', '{}', dict | None)
-    for value, annotation in (('a', int), ([1], dict), ('a', int | dict)):
-      with pytest.raises(ValueError) as raised:
-        settings.parse('x', value, annotation)
-      assert hint not in str(raised.value)
-
 
 class TestDidYouMean:
   def test_nearest_or_nothing(self):
