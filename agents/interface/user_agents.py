@@ -11,7 +11,6 @@ body precedes the constructor.
 """
 
 import importlib
-import inspect
 import itertools
 import sys
 import typing
@@ -43,11 +42,6 @@ def find(name: str) -> Agent:
       name,
       f'a subclass of {base.__module__}.Builder',
       f'a {type(found).__name__}, {getattr(found, "__name__", found)}',
-    )
-  if inspect.isabstract(found):
-    missing = ', '.join(sorted(found.__abstractmethods__))
-    raise _refuse(
-      name, f'a builder that implements {missing}', 'an abstract class'
     )
   presets = getattr(sys.modules[name.partition(':')[0]], 'PRESETS', {})
   description = (found.__doc__ or '').strip().partition('\n')[0]

@@ -80,7 +80,9 @@ def import_module(name: str, others: Sequence[str] = ()) -> types.ModuleType:
   folder = os.getcwd()
   with _LOCK:
     importlib.invalidate_caches()  # The module may be new.
-    if is_in(folder, name) and folder not in sys.path:
+    top = name.partition('.')[0]
+    is_here = machinery.PathFinder.find_spec(top, [folder]) is not None
+    if is_here and folder not in sys.path:
       sys.path.insert(0, folder)
   with errors_while(f'importing {name!r}'):
     try:
@@ -107,12 +109,6 @@ def _describe_missing(missing: str, folder: str, others: Sequence[str]) -> str:
   return f'there is no module {missing!r}{where}.{hint}'
 
 
-def is_in(folder: str, name: str) -> bool:
-  """Returns whether a folder has the top-level package of a module."""
-  top = name.partition('.')[0]
-  return machinery.PathFinder.find_spec(top, [folder]) is not None
-
-
 def _in_file(module: types.ModuleType) -> str:
   file = getattr(module, '__file__', None)
   return f' ({file})' if file else ''
@@ -120,12 +116,7 @@ def _in_file(module: types.ModuleType) -> str:
 
 @contextlib.contextmanager
 def errors_while(doing: str, *files: str) -> Iterator[None]:
-  """Raises errors of a user's module as ImportPathError, with the traceback.
-
-  Args:
-    doing: Description of the block.
-    *files: Files of this package to leave out at the start of the traceback.
-  """
+  """Raises errors of a user's module as ImportPathError; see `trace`."""
   try:
     yield
   except (KeyboardInterrupt, ImportPathError):
@@ -137,7 +128,10 @@ def errors_while(doing: str, *files: str) -> Iterator[None]:
 
 
 def trace(error: BaseException, *files: str) -> str:
-  """Returns a traceback from the first line of the user's code."""
+  """Returns a traceback from the first line of the user's code.
+
+  Leaves out this file, the import system and other `files` before that.
+  """
   files = (__file__, importlib.__file__, *files)
   place = error.__traceback__
   while place is not None:

@@ -33,14 +33,7 @@ class Option(NamedTuple):
 
 
 def parse(name: str, known: Iterable[Option]) -> dict[str, Any]:
-  """Parses the part of a name after its question mark.
-
-  Args:
-    name: Such as 'atari:Pong?life_loss=true&noops=0'.
-    known: All valid options.
-
-  Returns:
-    The values of the given options.
+  """Returns the values of the options that a name has, of those known.
 
   Raises:
     ArgumentError: If an option is unknown, comes twice, is missing, or has no

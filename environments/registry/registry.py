@@ -1,9 +1,8 @@
 """Registry of environments by name, for the command line and for nodes."""
 
-import contextlib
 import dataclasses
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import dm_env
@@ -69,8 +68,7 @@ class EnvironmentFactory:
       ImportError: If a package that the name needs is not installed.
       ArgumentError: If the name's parts or the seed are not valid.
     """
-    with _naming(self.name):
-      return self._find().make(seed)
+    return self._find().make(seed)
 
   def make_batch(self, seeds: Sequence[int]) -> vector_batch.VectorBatch:
     """Makes a batch, by the fastest implementation of the name.
@@ -84,11 +82,9 @@ class EnvironmentFactory:
     if not len(seeds):
       raise ArgumentError('seeds', 'expected one for each slot, got none.')
     make = self._find().make_batch
-    if self._is_plain and make is not None:
-      with _naming(self.name):
-        made = make(seeds)
-      if made is not None:
-        return made
+    made = make(seeds) if self._is_plain and make is not None else None
+    if made is not None:
+      return made
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
@@ -106,8 +102,7 @@ class EnvironmentFactory:
       if self._is_plain and _find_family(guess) is not None:
         hint = f' Did you mean {guess!r}?'
       raise ArgumentError('name', _ask_for_tensors(repr(self.name), hint))
-    with _naming(self.name):
-      return make()
+    return make()
 
   def with_rendering(self) -> 'EnvironmentFactory':
     """Returns a factory of the same environments with rendering enabled.
@@ -209,17 +204,6 @@ def _ask_for_tensors(found: str, hint: str = '') -> str:
     f'{found}.{hint} Use one of {", ".join(patterns)}, or a `tensor.Factory` '
     'of your own.'
   )
-
-
-@contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
-  """Adds the environment's name to the error of a missing package."""
-  try:
-    yield
-  except ImportError as error:
-    raise ImportError(
-      f'Environment {name!r} cannot be made. {settings_lib.text_of(error)}'
-    ) from error
 
 
 def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:

@@ -24,11 +24,7 @@ _CHANNELS_FIRST = 'channels_first'
 
 
 def find_makers(name: str, renders: bool) -> families.Makers:
-  """Imports what a name refers to, and checks the options of the name.
-
-  Args:
-    name: Such as 'my_module:make?size=5', see `registry.EnvironmentFactory`.
-    renders: Whether to enable rendering.
+  """Imports what a name refers to, see `registry.EnvironmentFactory`.
 
   Raises:
     ArgumentError: If the name cannot be imported, or cannot be called so.

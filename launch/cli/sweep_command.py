@@ -104,14 +104,16 @@ def _sweep(values, settings, positional) -> int:
   del positional
   _check_own(values)
   plan = _make_plan(values, _read_given(values, settings))
-  num_done = sweeps.sweep.check(values.directory, plan, values.fresh)
-  parallel = values.parallel or _default_parallel(plan.settings)
-  print(
-    f'{plan.description}; done already: {num_done}; {parallel} at a time'
-    f'{"" if values.parallel else " (--parallel)"}.',
-    flush=True,
-  )
+  own = plan.settings
+  # Each actor, the learner and replay keep a core busy.
+  busy = 1 if own['topology'] == 'single' else own['num_actors'] + 2
+  parallel = values.parallel or max(1, len(os.sched_getaffinity(0)) // busy)
   with sweeps.sweep.opened(values.directory, plan, values.fresh) as found:
+    print(
+      f'{plan.description}; done already: {len(found.done())}; {parallel} at a '
+      f'time{"" if values.parallel else " (--parallel)"}.',
+      flush=True,
+    )
     pool = sweeps.sweep.Pool(
       plan,
       found,
@@ -194,19 +196,8 @@ def _make_plan(
       'env',
       'must be one with --study, as returns of several are not comparable.',
     )
-  try:
-    plan_class = sweeps.study.StudyPlan
-  except ImportError as error:
-    if error.name != 'optuna':
-      raise
-    raise SettingError(
-      'study', "needs the package optuna: pip install 'repertory[study]'."
-    ) from error
-  plan = plan_class(
-    given,
-    read_settings,
-    values.study,
-    values.study_seed,
+  plan = sweeps.study.StudyPlan(
+    given, read_settings, values.study, values.study_seed
   )
   if plan.settings['evaluation_episodes'] == 0:
     raise SettingError(
@@ -243,15 +234,6 @@ def read_settings(arguments: Sequence[str]) -> dict[str, Any]:
     found |= {prefix + name: value for name, value in own.items()}
   # Converts values as a file would.
   return json.loads(json.dumps(found, default=repr))
-
-
-def _default_parallel(settings: Mapping[str, Any]) -> int:
-  """Returns the default number of concurrent runs."""
-  cores = len(os.sched_getaffinity(0))
-  if settings['topology'] == 'single':
-    return cores
-  # Each actor, the learner and replay keep a core busy.
-  return max(1, cores // (settings['num_actors'] + 2))
 
 
 def _report_end(pool: 'sweep_lib.Pool', interrupted: int | None) -> int:

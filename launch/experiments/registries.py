@@ -18,10 +18,7 @@ class Registry(Generic[T]):
   """
 
   def __init__(self, package: str, what: str, suffix: str = ''):
-    """Imports nothing yet; `what` is the setting of the names, for errors.
-
-    Only modules whose names end with `suffix` are imported.
-    """
+    """`what` is the setting of the names; modules' names end with `suffix`."""
     self._package = package
     self._what = what
     self._suffix = suffix

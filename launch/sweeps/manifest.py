@@ -137,8 +137,7 @@ class SweepManifest:
     self.fixed = {
       name: value
       for name, value in first.items()
-      if name not in axes
-      and all(name in other and other[name] == value for other in others)
+      if all(name in other and other[name] == value for other in others)
     }
     self.groups = {
       group: {n: v for n, v in full.items() if n not in self.fixed}

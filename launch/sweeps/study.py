@@ -6,9 +6,6 @@ import warnings
 from collections.abc import Mapping
 
 import numpy as np
-import optuna
-from optuna import distributions
-from optuna.storages import journal
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
@@ -16,6 +13,15 @@ from repertory.launch.experiments import directories
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import plans
 from repertory.launch.sweeps import values as values_lib
+
+try:
+  import optuna
+  from optuna import distributions
+  from optuna.storages import journal
+except ImportError as error:
+  raise SettingError(
+    'study', "needs the package optuna: pip install 'repertory[study]'."
+  ) from error
 
 NAME = 'sweep'
 

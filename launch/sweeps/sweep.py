@@ -52,15 +52,6 @@ class FailedRun(NamedTuple):
     return f'killed by {signal.Signals(-self.code).name}'
 
 
-def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
-  """Returns how many runs of a sweep are done; writes nothing."""
-  directories.check_writable(directory)
-  if not fresh:
-    return len(_join(directory, plan).done())
-  plan.join(manifest_lib.SweepManifest(directory))
-  return 0
-
-
 @contextlib.contextmanager
 def opened(
   directory: str, plan: plans.SweepPlan, fresh: bool
@@ -70,6 +61,8 @@ def opened(
   Raises:
     SettingError: If another process uses it, or it has another sweep.
   """
+  if not fresh:
+    _join(directory, plan)  # Refuses it before anything is written.
   hidden = os.path.join(directory, _HIDDEN)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(hidden))

@@ -168,10 +168,16 @@ class TestFile:
     manifest.save()
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).symlink_to(tmp_path)
-    plan: Any = types.SimpleNamespace(join=lambda manifest: None)
-    with pytest.raises(SettingError, match=f'{name} must be .* symbolic link'):
-      sweep.check(manifest.directory, plan, fresh=False)
-    assert sweep.check(manifest.directory, plan, fresh=True) == 0
+    plan: Any = types.SimpleNamespace(
+      join=lambda manifest: None, open=lambda: None
+    )
+    with (
+      pytest.raises(SettingError, match=f'{name} must be .* symbolic link'),
+      sweep.opened(manifest.directory, plan, fresh=False),
+    ):
+      pass
+    with sweep.opened(manifest.directory, plan, fresh=True) as found:
+      assert not found.codes
 
   @pytest.mark.parametrize(
     ('contents', 'problem'),

@@ -143,10 +143,6 @@ _WRONG = """
 
   class NoBuilder: pass
 
-  class Abstract(builder.Builder):
-    config: dqn.DQNConfig
-    def make_network(self, spec): pass
-
   class Silent(builder.Builder):
     def make_network(self, spec): pass
     def make_policy(self, network, acting): pass
@@ -172,10 +168,6 @@ class TestWrong:
       ('own_wrong:OfUndecoratd', ["Did you mean 'OfUndecorated'"]),
       ('own_wrong:make', ['a subclass of repertory.', 'a function, make']),
       ('own_wrong:NoBuilder', ['a subclass of', 'found a type, NoBuilder']),
-      (
-        'own_wrong:Abstract',
-        ['a builder that implements experience, make_policy, make_update;'],
-      ),
       ('own_wrong:Silent', ['Silent to declare its config', 'no declaration.']),
       ('own_wrong:OfUndecorated', ['a frozen dataclass', 'Undecorated']),
       ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
