@@ -18,7 +18,6 @@ from repertory.components import loggers
 from repertory.components.actors import environment_loop
 from repertory.launch import results
 from repertory.launch.cli import commands as command_line
-from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import directories
@@ -236,10 +235,10 @@ class TestCommands:
       (report, 'write', None),
       (
         sweep,
-        'run',
-        sweep.Ending(manifest.SweepManifest('directory'), 0, [], None),
+        'opened',
+        contextlib.nullcontext(manifest.SweepManifest('directory')),
       ),
-      (dry_runs, 'find_refused', None),
+      (sweep.Pool, 'run', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
 

@@ -127,11 +127,10 @@ def make_config(
     settings, agent.config_class, 'config', f"agent '{name}'",
     f'repertory agents {name}',
   )  # fmt: skip
-  for setting in settings_lib.describe(agent.config_class):
-    field = setting.name
-    if setting.default is dataclasses.MISSING and field not in values:
+  for one in settings_lib.describe(agent.config_class):
+    if one.default is dataclasses.MISSING and one.name not in values:
       raise settings_lib.SettingError(
-        f'config.{field}',
+        f'config.{one.name}',
         f"must be given: agent '{name}' has no default for it.",
       )
   return agent.config_class(**values)
@@ -144,17 +143,10 @@ def parse_settings(
   owner: str,
   command: str,
 ) -> dict[str, Any]:
-  """Parses the settings of a config class.
+  """Parses values or texts by field of a dataclass.
 
-  Args:
-    settings: Values by field, as Python values or as text.
-    config_class: A dataclass.
-    prefix: Prefix of the settings' names in errors, without the dot.
-    owner: The config's owner, for errors.
-    command: Command that lists the settings.
-
-  Raises:
-    SettingError: If a field is unknown, or a value is invalid.
+  Errors name settings by `prefix`, the `owner` of the config, and the `command`
+  that lists its settings.
   """
   kinds = typing.get_type_hints(config_class)
   known = [field.name for field in dataclasses.fields(config_class)]

@@ -11,18 +11,15 @@ body precedes the constructor.
 """
 
 import importlib
-import inspect
+import itertools
+import sys
 import typing
-from collections.abc import Mapping
 from typing import Any
 
 from repertory.agents.interface import agent_config
 from repertory.agents.interface.agent import Agent
 from repertory.components.config import import_paths
 from repertory.components.config.settings import SettingError
-
-# Name of the presets in a module.
-_PRESETS = 'PRESETS'
 
 
 def find(name: str) -> Agent:
@@ -36,7 +33,6 @@ def find(name: str) -> Agent:
   """
   try:
     found = import_paths.find(name)
-    module = import_paths.import_module(name.partition(':')[0])
   except import_paths.ImportPathError as error:
     raise SettingError('agent', f"got '{name}', but {error}") from error
   # A module with a subclass has already imported TensorFlow.
@@ -47,31 +43,9 @@ def find(name: str) -> Agent:
       f'a subclass of {base.__module__}.Builder',
       f'a {type(found).__name__}, {getattr(found, "__name__", found)}',
     )
-  if inspect.isabstract(found):
-    missing = ', '.join(sorted(found.__abstractmethods__))
-    raise _refuse(
-      name, f'a builder that implements {missing}', 'an abstract class'
-    )
-  config_class = _find_config_class(name, found)
-  signature = inspect.signature(found)
-  try:
-    signature.bind(config_class)
-  except TypeError as error:
-    raise _refuse(
-      name,
-      f'{found.__name__}(config) to create a builder',
-      f'{found.__name__}{signature}: {error}',
-    ) from error
-  presets = getattr(module, _PRESETS, {})
-  if not isinstance(presets, Mapping) or not all(
-    isinstance(preset, Mapping) for preset in presets.values()
-  ):
-    raise _refuse(
-      name,
-      f'{_PRESETS} in its module to be a dictionary of settings by preset name',
-      presets,
-    )
+  presets = getattr(sys.modules[name.partition(':')[0]], 'PRESETS', {})
   description = (found.__doc__ or '').strip().partition('\n')[0]
+  config_class = _find_config_class(name, found)
   return Agent(name, description, config_class, presets, builder=name)
 
 
@@ -113,11 +87,9 @@ def _declared_config(one: type) -> Any:
     return typing.get_type_hints(one)['config']
   constructor = vars(one).get('__init__')
   hints = typing.get_type_hints(constructor) if constructor else {}
-  for hint in hints.values():
-    for kind in (hint, *typing.get_args(hint)):  # Such as `MyConfig | None`.
-      if _is_config(kind):
-        return kind
-  return None
+  kinds = [(hint, *typing.get_args(hint)) for hint in hints.values()]
+  # Such as `MyConfig | None`.
+  return next(filter(_is_config, itertools.chain(*kinds)), None)
 
 
 def _is_config(kind: Any) -> bool:

@@ -13,7 +13,7 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import machinery
 from typing import Any
 
@@ -36,18 +36,19 @@ class NoModuleError(ImportPathError):
   """The module does not exist."""
 
 
-def find(name: str) -> Any:
+def find(name: str, others: Sequence[str] = ()) -> Any:
   """Returns the object that a name refers to.
 
   Args:
     name: A module and the path of an attribute in it, see `SYNTAX`.
+    others: Names besides modules that the error may suggest.
 
   Raises:
     ImportPathError: If there is no such object, or its module raises.
   """
   module_name, _, path = name.partition(':')
-  module = import_module(module_name)
-  with _errors_while(f'looking up {name!r}'):
+  module = import_module(module_name, others)
+  with errors_while(f'looking up {name!r}'):
     try:
       return pkgutil.resolve_name(name)
     except AttributeError as error:
@@ -58,7 +59,7 @@ def find(name: str) -> Any:
       ) from None
 
 
-def import_module(name: str) -> types.ModuleType:
+def import_module(name: str, others: Sequence[str] = ()) -> types.ModuleType:
   """Imports a module from the current folder, or from `sys.path`.
 
   If its top-level package is in the current folder, that folder is put first in
@@ -67,6 +68,7 @@ def import_module(name: str) -> types.ModuleType:
 
   Args:
     name: The dotted name.
+    others: As for `find`.
 
   Raises:
     ImportPathError: If it does not exist, or raises; with the traceback.
@@ -78,36 +80,33 @@ def import_module(name: str) -> types.ModuleType:
   folder = os.getcwd()
   with _LOCK:
     importlib.invalidate_caches()  # The module may be new.
-    if is_in(folder, name) and folder not in sys.path:
+    top = name.partition('.')[0]
+    is_here = machinery.PathFinder.find_spec(top, [folder]) is not None
+    if is_here and folder not in sys.path:
       sys.path.insert(0, folder)
-  with _errors_while(f'importing {name!r}'):
+  with errors_while(f'importing {name!r}'):
     try:
       return importlib.import_module(name)
     except ModuleNotFoundError as error:
       missing = error.name or ''
       if f'{name}.'.startswith(f'{missing}.'):
-        raise NoModuleError(_describe_missing(missing, folder)) from None
+        raise NoModuleError(
+          _describe_missing(missing, folder, others)
+        ) from None
       raise  # The module's own import of another one failed.
 
 
-def _describe_missing(missing: str, folder: str) -> str:
+def _describe_missing(missing: str, folder: str, others: Sequence[str]) -> str:
   parent, _, _ = missing.rpartition('.')
-  if parent:
-    places = getattr(sys.modules[parent], '__path__', [])
+  where = f', neither in {folder} nor among the installed ones'
+  places, prefix, known = [folder], '', [*others]
+  if parent:  # Also of 'my_module.py'.
     where = f' in {parent!r}{_in_file(sys.modules[parent])}'
-  else:
-    places = [folder]
-    where = f', neither in {folder} nor among the installed ones'
-  prefix = f'{parent}.' if parent else ''
-  known = [module.name for module in pkgutil.iter_modules(places, prefix)]
+    places = getattr(sys.modules[parent], '__path__', [])
+    prefix, known = f'{parent}.', [] if places else [parent]
+  known += [module.name for module in pkgutil.iter_modules(places, prefix)]
   hint = settings.did_you_mean(missing, known)
   return f'there is no module {missing!r}{where}.{hint}'
-
-
-def is_in(folder: str, name: str) -> bool:
-  """Returns whether a folder has the top-level package of a module."""
-  top = name.partition('.')[0]
-  return machinery.PathFinder.find_spec(top, [folder]) is not None
 
 
 def _in_file(module: types.ModuleType) -> str:
@@ -116,18 +115,23 @@ def _in_file(module: types.ModuleType) -> str:
 
 
 @contextlib.contextmanager
-def _errors_while(doing: str) -> Iterator[None]:
-  """Raises errors of a user's module as ImportPathError, with the traceback."""
+def errors_while(doing: str, *files: str) -> Iterator[None]:
+  """Raises errors of a user's module as ImportPathError; see `trace`."""
   try:
     yield
   except (KeyboardInterrupt, ImportPathError):
     raise
   except BaseException as error:  # Including SystemExit.
-    raise ImportPathError(f'{doing} failed:\n\n{trace(error)}') from error
+    raise ImportPathError(
+      f'{doing} failed:\n\n{trace(error, *files)}'
+    ) from error
 
 
 def trace(error: BaseException, *files: str) -> str:
-  """Returns a traceback from the first line of the user's code."""
+  """Returns a traceback from the first line of the user's code.
+
+  Leaves out this file, the import system and other `files` before that.
+  """
   files = (__file__, importlib.__file__, *files)
   place = error.__traceback__
   while place is not None:

@@ -100,22 +100,15 @@ class Setting:
 def describe(settings_class: type) -> list[Setting]:
   """Returns the descriptions of the fields of a settings dataclass."""
   kinds = typing.get_type_hints(settings_class)
-  return [
-    Setting(
-      each.name,
-      _type_name(kinds[each.name]),
-      _default_of(each),
-      each.metadata.get('help', ''),
-    )
-    for each in dataclasses.fields(settings_class)
-    if each.init
-  ]
-
-
-def _default_of(field: dataclasses.Field) -> Any:
-  if field.default_factory is not dataclasses.MISSING:
-    return field.default_factory()
-  return field.default
+  found = []
+  for each in dataclasses.fields(settings_class):
+    default = each.default
+    if each.default_factory is not dataclasses.MISSING:
+      default = each.default_factory()
+    text, kind = each.metadata.get('help', ''), _type_name(kinds[each.name])
+    if each.init:
+      found.append(Setting(each.name, kind, default, text))
+  return found
 
 
 def parse(name: str, value: Any, annotation: Any) -> Any:
@@ -137,8 +130,6 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
     with contextlib.suppress(TypeError, ValueError):
       return _read(value, kind)
   hint = write_whole(value) if int in kinds else ''
-  if isinstance(value, str) and not any(map(_is_readable, kinds)):
-    hint = ' Only code can give such a value.'
   expected = _type_name(annotation)
   if not expected.startswith('one of '):
     expected = f'of type {expected}'
@@ -146,12 +137,6 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
 
 
 _NONE = type(None)
-
-
-def _is_readable(kind: Any) -> bool:
-  """Returns whether values of a type can be written as text."""
-  is_scalar = kind in (bool, int, float, str)
-  return is_scalar or typing.get_origin(kind) in (typing.Literal, tuple)
 
 
 def _read(value: Any, kind: Any) -> Any:
@@ -213,6 +198,11 @@ def kind_of(annotation: Any) -> type:
 def _type_name(annotation: Any) -> str:
   if typing.get_origin(annotation) is typing.Literal:
     return f'one of {", ".join(map(str, typing.get_args(annotation)))}'
+  parts = _parts_of(annotation)
+  if len(parts) > 1:  # Also an `Optional`.
+    return ' | '.join(
+      'None' if one is _NONE else _type_name(one) for one in parts
+    )
   # A `tuple[int, ...]` is a type too, whose name is 'tuple'.
   is_plain = isinstance(annotation, type) and not typing.get_args(annotation)
   return annotation.__name__ if is_plain else str(annotation)

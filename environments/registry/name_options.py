@@ -1,82 +1,78 @@
 """Options in an environment's name: `atari:Pong?life_loss=true&noops=0`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from repertory.components.config import settings
+from repertory.environments.values.argument_checks import ArgumentError
+
+REQUIRED = '...'  # Default of options that must be given.
 
 
 class Option(NamedTuple):
-  """Option of a name pattern; values have the type of the default."""
+  """Option of a name pattern, a number from `minimum` to `maximum`.
+
+  Values have the type of the default, or else any value of the `kind`.
+  """
 
   name: str
-  default: bool | int | float
-  description: str
+  default: Any
+  description: str = ''
   minimum: float = 0
   maximum: float = 1
+  kind: Any = None
+
+  def __str__(self) -> str:
+    """Returns the option with its default, as written in a name."""
+    default = self.default
+    if isinstance(default, bool):
+      default = str(default).lower()
+    elif isinstance(default, float):
+      default = f'{default:g}'
+    return f'{self.name}={default}'
 
 
-def parse(text: str | None, known: Sequence[Option]) -> dict[str, Any]:
-  """Parses the part of a name after its question mark.
-
-  Args:
-    text: Such as 'life_loss=true&noops=0'; None without a question mark.
-    known: All valid options.
-
-  Returns:
-    The values of all valid options, defaults included.
+def parse(name: str, known: Iterable[Option]) -> dict[str, Any]:
+  """Returns the values of the options that a name has, of those known.
 
   Raises:
-    ValueError: If an option is unknown, comes twice, or has no valid value.
+    ArgumentError: If an option is unknown, comes twice, is missing, or has no
+      valid value.
   """
-  given = split(
-    text, {one.name: describe(one.name, one.default) for one in known}
-  )
-  values = {option.name: option.default for option in known}
-  for option in known:
-    if option.name in given:
-      text = given[option.name]
-      value = settings.parse(option.name, text, type(option.default))
-      # False for NaN too.
-      if not option.minimum <= value <= option.maximum:
+  bare, mark, query = name.partition('?')
+  by_name = {option.name: option for option in known}
+  values: dict[str, Any] = {}
+  try:
+    for part in query.split('&') if mark else ():
+      option, equals, text = part.partition('=')
+      if option not in by_name:
+        listed = f'one of the options {", ".join(map(str, by_name.values()))};'
+        listed = listed if by_name else 'no options, this name has none,'
+        hint = settings.did_you_mean(option, by_name, 3)
+        raise ValueError(f'expected {listed} got {option!r}.{hint}')
+      if not equals or option in values:
         raise ValueError(
-          f'{option.name} must be from {option.minimum:g} to '
-          f'{option.maximum:g}, got {text!r}.'
+          f'expected each option once, as <option>=<value>, got {query!r}.'
         )
-      values[option.name] = value
+      _, default, _, minimum, maximum, kind = by_name[option]
+      value = settings.parse(option, text, kind or type(default))
+      # False for NaN too.
+      if kind is None and not minimum <= value <= maximum:
+        raise ValueError(
+          f'{option} must be from {minimum:g} to {maximum:g}, got {text!r}.'
+        )
+      values[option] = value
+  except ValueError as error:
+    raise ArgumentError('name', f'in {name!r}, {error}') from error
+  missing = [
+    str(option)
+    for option in by_name.values()
+    if option.default is REQUIRED and option.name not in values
+  ]
+  if missing:
+    raise ArgumentError(
+      'name',
+      'expected a value for each argument without default, '
+      f'{bare}?{"&".join(missing)}; got {name!r}.',
+    )
   return values
-
-
-def split(text: str | None, known: Mapping[str, str]) -> dict[str, str]:
-  """Returns the text of each given option, of those known.
-
-  Args:
-    text: As for `parse`.
-    known: Each valid option, with its default as written in a name.
-
-  Raises:
-    ValueError: If an option is unknown, comes twice or has no value.
-  """
-  given: dict[str, str] = {}
-  for part in () if text is None else text.split('&'):
-    name, equals, value = part.partition('=')
-    if name not in known:
-      listed = f'one of the options {", ".join(known.values())};'
-      listed = listed if known else 'no options, this name has none,'
-      hint = settings.did_you_mean(name, known, 3)
-      raise ValueError(f'expected {listed} got {name!r}.{hint}')
-    if not equals or name in given:
-      raise ValueError(
-        f'expected each option once, as <option>=<value>, got {text!r}.'
-      )
-    given[name] = value
-  return given
-
-
-def describe(name: str, default: Any) -> str:
-  """Returns an option with its default, as written in a name."""
-  if isinstance(default, bool):
-    return f'{name}={str(default).lower()}'
-  return (
-    f'{name}={default:g}' if isinstance(default, float) else f'{name}={default}'
-  )

@@ -1,10 +1,8 @@
 """Registry of environments by name, for the command line and for nodes."""
 
-import contextlib
 import dataclasses
-import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import dm_env
@@ -70,8 +68,7 @@ class EnvironmentFactory:
       ImportError: If a package that the name needs is not installed.
       ArgumentError: If the name's parts or the seed are not valid.
     """
-    with _naming(self.name):
-      return self._find().make(seed)
+    return self._find().make(seed)
 
   def make_batch(self, seeds: Sequence[int]) -> vector_batch.VectorBatch:
     """Makes a batch, by the fastest implementation of the name.
@@ -85,11 +82,9 @@ class EnvironmentFactory:
     if not len(seeds):
       raise ArgumentError('seeds', 'expected one for each slot, got none.')
     make = self._find().make_batch
-    if self._is_plain and make is not None:
-      with _naming(self.name):
-        made = make(seeds)
-      if made is not None:
-        return made
+    made = make(seeds) if self._is_plain and make is not None else None
+    if made is not None:
+      return made
     return batch.EnvironmentBatch([self(seed) for seed in seeds])
 
   def make_tensor_environment(self) -> 'tensor_environment.TensorEnvironment':
@@ -102,10 +97,12 @@ class EnvironmentFactory:
     """
     make = self._find().make_tensor
     if not self._is_plain or make is None:
-      hint = _suggest_tensors(self.name) if self._is_plain else ''
+      guess = f'tensor:{self.name.replace(":", "/")}'
+      hint = ''
+      if self._is_plain and _find_family(guess) is not None:
+        hint = f' Did you mean {guess!r}?'
       raise ArgumentError('name', _ask_for_tensors(repr(self.name), hint))
-    with _naming(self.name):
-      return make()
+    return make()
 
   def with_rendering(self) -> 'EnvironmentFactory':
     """Returns a factory of the same environments with rendering enabled.
@@ -118,17 +115,19 @@ class EnvironmentFactory:
     return dataclasses.replace(self, renders=True)
 
   def _find(self) -> families.Makers:
-    bare, mark, query = self.name.partition('?')
+    bare = self.name.partition('?')[0]
     if _is_own(bare):
-      return _find_own(self.name, self.renders)
+      # Most runs have no custom environment.
+      from repertory.environments.registry import user_environments  # noqa: PLC0415
+
+      return user_environments.find_makers(self.name, self.renders)
     found = _find_family(bare)
     if found is None:
       raise ArgumentError('name', _describe_unknown(self.name))
     family, match = found
-    try:
-      settings = name_options.parse(query if mark else None, family.options())
-    except ValueError as error:
-      raise ArgumentError('name', f'in {self.name!r}, {error}') from error
+    options = family.options()
+    settings = {option.name: option.default for option in options}
+    settings |= name_options.parse(self.name, options)
     if self.renders and family.has_render_mode:
       settings['render_mode'] = 'rgb_array'
     return family.makers(match.groupdict(), settings)
@@ -142,23 +141,6 @@ class EnvironmentFactory:
 def make_factory(name: str) -> EnvironmentFactory:
   """Returns the factory of the environments of a name."""
   return EnvironmentFactory(name)
-
-
-def _find_own(name: str, renders: bool) -> families.Makers:
-  """Imports the user's code; suggests another name if there is no module."""
-  # Most runs have no custom environment.
-  from repertory.environments.registry import user_environments  # noqa: PLC0415
-
-  try:
-    return user_environments.find_makers(name, renders)
-  except ArgumentError as error:
-    guess = _suggest(name.partition('?')[0])
-    is_missing = isinstance(error.__cause__, import_paths.NoModuleError)
-    if not is_missing or guess is None or _find_family(guess) is None:
-      raise
-    raise ArgumentError(
-      error.argument, f'{error.problem} Did you mean {guess!r}?'
-    ) from error.__cause__
 
 
 def names_module(name: str) -> bool:
@@ -178,7 +160,8 @@ def names_module(name: str) -> bool:
 def _is_own(bare: str) -> bool:
   """Returns whether a name without options is the user's import path."""
   is_path = import_paths.SYNTAX.fullmatch(bare) is not None
-  return is_path and bare.partition(':')[0] not in _prefixes()
+  prefixes = [family.prefix for family in families.FAMILIES]
+  return is_path and bare.partition(':')[0] not in prefixes
 
 
 def make(name: str, seed: int) -> dm_env.Environment:
@@ -214,22 +197,6 @@ def names() -> list[families.Family]:
   return [*families.FAMILIES, _OWN]
 
 
-def _prefixes() -> list[str]:
-  """Returns the prefixes of family names, up to the colon."""
-  return [family.prefix for family in families.FAMILIES]
-
-
-def _suggest_tensors(name: str) -> str:
-  """Returns ' Did you mean ...?' with a similar tensor environment."""
-  bare = name.partition('?')[0]
-  prefix, _, rest = bare.partition(':')
-  names = [bare, f'{prefix}/{rest}', _VERSION.sub('', rest).lower()]
-  for name in names:
-    if _find_family(f'tensor:{name}') is not None:
-      return f" Did you mean 'tensor:{name}'?"
-  return ''
-
-
 def _ask_for_tensors(found: str, hint: str = '') -> str:
   patterns = [f.pattern for f in families.FAMILIES if f.prefix == 'tensor']
   return (
@@ -237,17 +204,6 @@ def _ask_for_tensors(found: str, hint: str = '') -> str:
     f'{found}.{hint} Use one of {", ".join(patterns)}, or a `tensor.Factory` '
     'of your own.'
   )
-
-
-@contextlib.contextmanager
-def _naming(name: str) -> Iterator[None]:
-  """Adds the environment's name to the error of a missing package."""
-  try:
-    yield
-  except ImportError as error:
-    raise ImportError(
-      f'Environment {name!r} cannot be made. {settings_lib.text_of(error)}'
-    ) from error
 
 
 def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:
@@ -261,28 +217,20 @@ def _find_family(bare: str) -> tuple[families.Family, re.Match] | None:
 
 def _describe_unknown(name: str) -> str:
   bare = name.partition('?')[0]
-  patterns = [family.pattern for family in names()]
   prefix = bare.partition(':')[0]
-  of_family = [one.pattern for one in names() if one.prefix == prefix]
-  close = _suggest(bare)
-  expected = ' or '.join(of_family) or 'a known name'
-  is_listed = close == prefix or (close in of_family and '<' in close)
-  hint = f' Did you mean {close!r}?' if close and not is_listed else ''
-  is_of_module = import_paths.SYNTAX.fullmatch(bare)
-  if is_of_module and import_paths.is_in(os.getcwd(), prefix):
-    hint = (
-      f' Rename the module {prefix!r} in this folder: names of '
-      'this package begin so.'
-    )
+  patterns = [family.pattern for family in names()]
+  of_family = [one.pattern for one in families.FAMILIES if one.prefix == prefix]
+  guess = _guess(bare)
+  hint = f' Did you mean {guess!r}?' if guess not in ('', prefix) else ''
   known = '' if of_family else f' Known names: {", ".join(patterns)}.'
   return (
-    f'expected {expected}, got {name!r}.{hint}{known} `repertory environments` '
-    'lists them.'
+    f'expected {" or ".join(of_family) or "a known name"}, got {name!r}.'
+    f'{hint}{known} `repertory environments` lists them.'
   )
 
 
-def _suggest(bare: str) -> str | None:
-  """Guesses the intended name, without imports."""
+def _guess(bare: str) -> str:
+  """Guesses the intended name, without imports; '' if nothing is similar."""
   # Handles a path in place of a module, or a dot in place of the colon.
   own = re.sub(r'\.py(?=:)', '', bare.lstrip('./')).replace('/', '.')
   if ':' not in own:
@@ -290,16 +238,13 @@ def _suggest(bare: str) -> str | None:
   if own != bare and import_paths.SYNTAX.fullmatch(own):
     return own
   prefix, colon, rest = bare.partition(':')
-  close = settings_lib.nearest(prefix, _prefixes())
+  near = settings_lib.nearest(prefix, [one.prefix for one in families.FAMILIES])
+  fixed = [one.pattern.partition('[')[0] for one in families.FAMILIES]
   guesses = [
     *([f'gym:{bare}'] if not colon and _VERSION.search(bare) else []),
     f'tensor:{prefix}/{rest}',  # As `gymnax:<id>`.
-    *(f'{each}{colon}{rest}' for each in close),
-    f'tensor:{bare.lower()}',  # Such as `CartPole`.
+    *(f'{each}{colon}{rest}' for each in near),
+    *settings_lib.nearest(bare, fixed),
   ]
-  for guess in guesses:
-    if _find_family(guess) is not None:
-      return guess
-  # Without optional parts.
-  patterns = [one.pattern.partition('[')[0] for one in families.FAMILIES]
-  return next(iter(settings_lib.nearest(bare, patterns)), None)
+  valid = (one for one in guesses if '<' not in one and _find_family(one))
+  return next(valid, '')

@@ -3,12 +3,12 @@
 import functools
 import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import dm_env
 
-from repertory.components.config import import_paths, settings
+from repertory.components.config import import_paths
 from repertory.environments import adapters, tensor, wrappers
 from repertory.environments.batches import batch
 from repertory.environments.registry import families, name_options
@@ -20,27 +20,19 @@ _BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
 # Arguments of a user's function: one takes the seed, the other enables the
 # rendering of Gymnasium environments.
 _SEED, _RENDER_MODE = 'seed', 'render_mode'
-# An option of all single environments: whether images are `[C, H, W]`.
 _CHANNELS_FIRST = 'channels_first'
-
-_METHODS = (
-  'reset', 'step', 'observation_spec', 'action_spec', 'reward_spec',
-  'discount_spec', 'close',
-)  # fmt: skip
 
 
 def find_makers(name: str, renders: bool) -> families.Makers:
-  """Imports what a name refers to, and checks the options of the name.
-
-  Args:
-    name: Such as 'my_module:make?size=5', see `registry.EnvironmentFactory`.
-    renders: Whether to enable rendering.
+  """Imports what a name refers to, see `registry.EnvironmentFactory`.
 
   Raises:
     ArgumentError: If the name cannot be imported, or cannot be called so.
   """
   try:
-    found = import_paths.find(name.partition('?')[0])
+    found = import_paths.find(
+      name.partition('?')[0], [family.prefix for family in families.FAMILIES]
+    )
   except import_paths.ImportPathError as error:
     raise argument_checks.ArgumentError(
       'name', f'got {name!r}, but {error}'
@@ -59,8 +51,8 @@ def find_makers(name: str, renders: bool) -> families.Makers:
   )
   if not is_factory and not is_tensor:
     return families.Makers(_maker_of_function(name, found, renders))
-  parameters = _parameters_of(found) if is_class else {}
-  factory: Any = functools.partial(found, **_read_options(name, parameters))
+  options = _options_of(found).values() if is_class else ()
+  factory: Any = functools.partial(found, **name_options.parse(name, options))
   if is_tensor:
     factory = tensor.Factory(factory)
   else:
@@ -76,19 +68,15 @@ def find_makers(name: str, renders: bool) -> families.Makers:
 def _maker_of_function(
   name: str, function: Callable[..., Any], renders: bool
 ) -> Callable[[int], dm_env.Environment]:
-  parameters = _parameters_of(function)
-  first = inspect.Parameter(
-    _CHANNELS_FIRST, inspect.Parameter.KEYWORD_ONLY, default=False
-  )
-  allowed = {_CHANNELS_FIRST: first, **parameters}
-  takes_seed = allowed.pop(_SEED, None) is not None
-  options = _read_options(
-    name, allowed, f' The argument `{_SEED}` takes the seed.'
-  )
-  is_first = _CHANNELS_FIRST not in parameters and options.pop(
+  # Images may be `[C, H, W]`, unless an argument has that name.
+  first = name_options.Option(_CHANNELS_FIRST, False)
+  known = {_CHANNELS_FIRST: first, **_options_of(function)}
+  takes_seed = known.pop(_SEED, None) is not None
+  options = name_options.parse(name, known.values())
+  is_first = known[_CHANNELS_FIRST] is first and options.pop(
     _CHANNELS_FIRST, False
   )
-  if renders and _RENDER_MODE in parameters:
+  if renders and _RENDER_MODE in known:
     options.setdefault(_RENDER_MODE, 'rgb_array')
 
   def call(seed: int) -> Any:
@@ -120,15 +108,12 @@ def _make(
   gymnasium = sys.modules.get('gymnasium')
   if gymnasium is not None and isinstance(made, gymnasium.Env):
     return adapters.gymnasium_adapter.GymnasiumAdapter(made, seed)
-  if all(callable(getattr(made, method, None)) for method in _METHODS):
+  if isinstance(made, dm_env.Environment):
     return made
-  hint = ''
-  if hasattr(made, 'observation_space'):
-    hint = ' Derive it from gymnasium.Env.'
   raise _error(
     name,
     'it to return a dm_env.Environment or a gymnasium.Env',
-    f'it returned {type(made).__module__}.{type(made).__qualname__}.{hint}',
+    f'it returned {type(made).__module__}.{type(made).__qualname__}.',
   )
 
 
@@ -156,71 +141,29 @@ def _error(
   )
 
 
-def _read_options(
-  name: str, parameters: Mapping[str, inspect.Parameter], advice: str = ''
-) -> dict[str, Any]:
-  """Parses the options of a name, which are arguments of a function.
+def _options_of(function: Callable[..., Any]) -> dict[str, name_options.Option]:
+  """Returns the arguments that can be given by name.
 
   A value has the annotated type, or else that of the default, or else stays a
-  string. Errors for missing options end with the advice.
+  string.
   """
-  bare, mark, query = name.partition('?')
-  try:
-    given = name_options.split(
-      query if mark else None,
-      {
-        option: name_options.describe(
-          option, '...' if one.default is one.empty else one.default
-        )
-        for option, one in parameters.items()
-      },
-    )
-    values = {
-      option: settings.parse(option, text, _type_of(parameters[option]))
-      for option, text in given.items()
-    }
-  except ValueError as error:
-    raise argument_checks.ArgumentError(
-      'name', f'in {name!r}, {error}'
-    ) from error
-  missing = [
-    f'{option}=...'
-    for option, parameter in parameters.items()
-    if parameter.default is parameter.empty and option not in values
-  ]
-  if missing:
-    raise argument_checks.ArgumentError(
-      'name',
-      f'expected a value for each argument without default, {bare}?'
-      f'{"&".join(missing)}; got {name!r}.{advice}',
-    )
-  return values
-
-
-def _parameters_of(
-  function: Callable[..., Any],
-) -> dict[str, inspect.Parameter]:
-  """Returns the arguments that can be given by name."""
   try:
     signature = inspect.signature(function, eval_str=True)
   except ValueError:
     return {}  # Such as functions written in C.
   except Exception:  # Annotations that only a type checker can evaluate.
     signature = inspect.signature(function)
-  return {
-    name: parameter
-    for name, parameter in signature.parameters.items()
-    if parameter.kind
-    in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-  }
-
-
-def _type_of(parameter: inspect.Parameter) -> Any:
-  default, annotation = parameter.default, parameter.annotation
-  if annotation is not parameter.empty and not isinstance(annotation, str):
-    return annotation
-  if isinstance(default, tuple) and default:
-    return tuple[type(default[0]), ...]
-  if default is parameter.empty or default is None:
-    return str | None
-  return type(default)
+  options = {}
+  for name, one in signature.parameters.items():
+    default, kind = one.default, one.annotation
+    if default is one.empty:
+      default = name_options.REQUIRED
+    if kind is one.empty or isinstance(kind, str):
+      kind = str | None
+      if isinstance(default, tuple) and default:
+        kind = tuple[type(default[0]), ...]
+      elif default is not None and default is not name_options.REQUIRED:
+        kind = type(default)
+    if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
+      options[name] = name_options.Option(name, default, kind=kind)
+  return options

@@ -15,11 +15,7 @@ FAILED = 1
 BAD_INPUT = 2
 NOT_SAVED = 3
 
-# Prefixes of settings, and the prefix of their names.
-_PREFIXES = {
-  '--config.': '',
-  f'--{reward_model_config.PREFIX}': reward_model_config.PREFIX,
-}
+_SETTINGS = ('--config.', f'--{reward_model_config.PREFIX}')
 # The earlier name of --reward_model, which is still read.
 _WRAP = re.compile(r'--wrap(?=[.=]|$)')
 
@@ -120,33 +116,24 @@ def read_arguments(
   """Parses arguments into flags, which are set in `values`, and settings.
 
   Returns:
-    The settings of `--config.` by name and of `--reward_model.` by
-    `reward_model.` and name; and the positional arguments.
+    The settings by their flags, `config.<name>` and `reward_model.<name>`; and
+    the positional arguments.
 
   Raises:
     ValueError: If a setting has no value.
     flags.Error: If a flag is unknown, or its value has the wrong type.
   """
-  settings, rest = _split_settings(arguments)
-  return settings, values([program, *rest])[1:]
-
-
-def _split_settings(
-  arguments: Sequence[str],
-) -> tuple[dict[str, str], list[str]]:
-  """Extracts `--config.<name>=<value>` and such; also with a space for `=`."""
   settings, rest = {}, []
   iterator = iter(arguments)
   for argument in iterator:
     argument = _WRAP.sub(f'--{reward_model_config.REWARD_MODEL}', argument)
-    prefix = next(filter(argument.startswith, _PREFIXES), None)
-    if prefix is None:
+    if not argument.startswith(_SETTINGS):
       rest.append(argument)
       continue
-    name, equals, value = argument.removeprefix(prefix).partition('=')
+    name, equals, value = argument.removeprefix('--').partition('=')
     if not equals:
       value = next(iterator, None)
       if value is None or value.startswith('--'):
         raise ValueError(f'{argument} must be given a value, got none.')
-    settings[_PREFIXES[prefix] + name] = value
-  return settings, rest
+    settings[name] = value
+  return settings, values([program, *rest])[1:]

@@ -76,20 +76,18 @@ def run(arguments: Sequence[str]) -> int:
 
 def _describe_stack() -> str:
   """Returns the versions of the stack, without importing TensorFlow."""
-  versions = {
-    'TensorFlow': _version_of('tensorflow-cpu') or _version_of('tensorflow'),
-    'Reverb': _version_of('dm-reverb'),
-    'Launchpad': _version_of('dm-launchpad'),
-  }
-  found = [f'{k} {v}' if v else f'no {k}' for k, v in versions.items()]
-  return ', '.join([f'Python {platform.python_version()}', *found])
-
-
-def _version_of(distribution: str) -> str | None:
-  """Returns the version of a distribution; None if not installed."""
-  with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-    return importlib.metadata.version(distribution)
-  return None
+  found = [f'Python {platform.python_version()}']
+  for name, *distributions in (
+    ('TensorFlow', 'tensorflow-cpu', 'tensorflow'),
+    ('Reverb', 'dm-reverb'),
+    ('Launchpad', 'dm-launchpad'),
+  ):
+    text = f'no {name}'
+    for distribution in distributions:
+      with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+        text = f'{name} {importlib.metadata.version(distribution)}'
+    found.append(text)
+  return ', '.join(found)
 
 
 def _complain(message: str) -> int:

@@ -64,7 +64,6 @@ def _runs(values, settings, positional) -> int:
       'training_return, losses, ratio (of samples per insert to its target), '
       'lag (of the policy), speed, or <log>.<column>, as in learner.loss.',
       ['return'],
-      tuple,
     ),
     *_FLAGS,
   ),

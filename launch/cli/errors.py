@@ -86,16 +86,21 @@ def _call(setting: str, values: flags.FlagValues) -> str:
   if name in values and setting.startswith(reward_model_config.PREFIX):
     return f'--{setting}'
   name = setting.removeprefix(_CONFIG)
-  if _has('agent', values) and (name != setting or _is_of_agent(name, values)):
+  if (_has('agent', values) and name != setting) or _is_of_agent(name, values):
     return f'--{_CONFIG}{name}'
   return _ARGUMENT_OF.get(setting, setting)
 
 
 def _is_of_agent(name: str, values: flags.FlagValues) -> bool:
+  """Whether the command's agent has a setting."""
+  if not _has('agent', values):
+    return False
   # Not `values.agent`, which raises if later flags were not parsed.
   agent = str(values['agent'].value)
-  config_class = agents_registry.get(agent).config_class
-  return name in {field.name for field in dataclasses.fields(config_class)}
+  with contextlib.suppress(settings.SettingError):  # No such agent.
+    config_class = agents_registry.get(agent).config_class
+    return name in {field.name for field in dataclasses.fields(config_class)}
+  return False
 
 
 def _assign(setting: str, value: Any) -> str:
@@ -124,19 +129,14 @@ def _describe_unknown(name: str, values: flags.FlagValues) -> str:
   """Returns the error for an unknown flag, given without dashes."""
   bare = name.replace('-', '_')
   flag = _FLAG_FOR.get(bare, bare)
-  if flag not in values:
-    flag = _find_setting(bare, values) if _has('agent', values) else None
-  near = [flag] if flag else settings.nearest(name, values)
+  setting = agents_registry.OTHER_NAMES.get(bare, bare)
+  if flag in values:
+    near = [flag]
+  elif _is_of_agent(setting, values):
+    near = [_CONFIG + setting]
+  else:
+    near = settings.nearest(name, values)
   hint = f" Did you mean '--{near[0]}'?" if near else ''
   if name == _CONFIG.removesuffix('.') and _has('agent', values):
     hint = f' Settings of the agent are --{_CONFIG}<name>=<value>.'
   return f"Unknown flag '--{name}'.{hint} --help lists all."
-
-
-def _find_setting(name: str, values: flags.FlagValues) -> str | None:
-  """Returns the flag of the agent's setting of that name, or None."""
-  with contextlib.suppress(settings.SettingError):  # No such agent.
-    name = agents_registry.OTHER_NAMES.get(name, name)
-    if _is_of_agent(name, values):
-      return f'{_CONFIG}{name}'
-  return None

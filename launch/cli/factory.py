@@ -37,7 +37,6 @@ def plan_experiment(
 ) -> naming.ExperimentPlan:
   """Makes the plan of an experiment, without TensorFlow."""
   arguments = _arguments(values, settings)
-  arguments['directory'] = arguments.get('directory') or 'new'
   return naming.plan_experiment(values.agent, values.env, **arguments)
 
 
@@ -45,62 +44,43 @@ def _arguments(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> dict[str, Any]:
   """Returns the arguments of an experiment besides agent and environment."""
-  if 'directory' in values and values.directory == '':
+  found = {name: values[name].value for name in values}
+  if found.get('directory') == '':
     raise settings_lib.SettingError(
       'directory', 'must be a path, or left out; got nothing.'
     )
+  # Without a value, the experiment's default holds.
   chosen: dict[str, Any] = {
-    name: values[name].value
-    for name in values
-    if name in flag_tables.FIELDS and name != 'agent'
+    name: value
+    for name, value in found.items()
+    if name in flag_tables.FIELDS and name != 'agent' and value is not None
   }
-  if 'demonstrations' in values:
-    chosen['demonstrations'] = values.demonstrations or ()
-  if 'info' in values:
-    chosen['info'] = values.info or ()
-    chosen['callbacks'] = _find_callbacks(values.callbacks or ())
-    chosen['evaluation_metrics'] = _find_metrics(
-      values.evaluation_metrics or ()
-    )
-  if 'stop_at_return' in values and values.stop_at_return is not None:
+  if 'callbacks' in chosen:
+    chosen['callbacks'] = [
+      _find('callbacks', path) for path in chosen['callbacks']
+    ]
+  if 'evaluation_metrics' in chosen:
+    chosen['evaluation_metrics'] = _find_metrics(chosen['evaluation_metrics'])
+  if found.get('stop_at_return') is not None:
     chosen['stop_when'] = callbacks.StopAtReturn(values.stop_at_return)
-  if 'wandb_project' in values and values.wandb_project is not None:
+  if found.get('wandb_project') is not None:
     chosen['loggers'] = [callbacks.WandB(values.wandb_project)]
-  prefix = reward_model_config.PREFIX
-  of_reward_model = {
-    name.removeprefix(prefix): value
-    for name, value in settings.items()
-    if name.startswith(prefix)
-  }
+  own, of_model = (
+    {
+      name.removeprefix(prefix): text
+      for name, text in settings.items()
+      if name.startswith(prefix)
+    }
+    for prefix in (experiment_lib.CONFIG, reward_model_config.PREFIX)
+  )
   return {
     **chosen,
-    'max_steps': values.steps if 'steps' in values else _LONG,
-    'config': {
-      name: value
-      for name, value in settings.items()
-      if not name.startswith(prefix)
-    },
+    'max_steps': found.get('steps', _LONG),
+    'config': own,
     'preset': values.preset,
     'reward_model': values.reward_model,
-    'reward_model_config': of_reward_model,
+    'reward_model_config': of_model,
   }
-
-
-def _find_callbacks(paths: Sequence[str]) -> list[Any]:
-  """Makes callbacks from import paths of classes or objects."""
-  found = [_find('callbacks', path) for path in paths]
-  for index, (path, one) in enumerate(zip(paths, found)):
-    if not isinstance(one, type):
-      continue
-    try:
-      found[index] = one()
-    except Exception as error:
-      raise settings_lib.SettingError(
-        'callbacks',
-        f'must be classes that can be called without arguments, got {path}, '
-        f'which raises:\n\n{import_paths.trace(error, __file__)}',
-      ) from error
-  return found
 
 
 def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
@@ -119,12 +99,17 @@ def _find_metrics(items: Sequence[str]) -> dict[str, Any]:
 
 
 def _find(setting: str, path: str) -> Any:
+  """Imports a class, which is called if it is one of callbacks."""
   if import_paths.SYNTAX.fullmatch(path) is None:
     raise settings_lib.SettingError(
       setting, f'must be <module>:<class>, got {path!r}.'
     )
   try:
-    return import_paths.find(path)
+    found = import_paths.find(path)
+    if setting == 'callbacks' and isinstance(found, type):
+      with import_paths.errors_while(f'calling {path}()', __file__):
+        return found()
+    return found
   except import_paths.ImportPathError as error:
     raise settings_lib.SettingError(
       setting, f'must be an object that can be imported, got {path!r}: {error}'
@@ -164,23 +149,21 @@ def make_layout(
 
 def _make_chosen(values, flag: str, kind, kinds, flag_table):
   """Makes the topology or launcher that a flag names, from its own flags."""
-  own = {field.name for field in dataclasses.fields(kind)}
   chosen = {
     name: values[name].value for name, *_ in flag_table if values[name].present
   }
-  for name in sorted(chosen.keys() - own):
+  for name, value in chosen.items():
     owners = [
       other
-      for other, kind in kinds.items()
-      if name in {field.name for field in dataclasses.fields(kind)}
+      for other, one in kinds.items()
+      if name in {field.name for field in dataclasses.fields(one)}
     ]
-    raise settings_lib.SettingError(
-      name,
-      f'must be left out: it belongs to --{flag}={" or ".join(owners)}, got '
-      f'--{flag}={values[flag].value}.',
-    )
-  settings = {
-    name: tuple(value) if isinstance(value, list) else value
-    for name, value in chosen.items()
-  }
-  return kind(**settings)
+    if values[flag].value not in owners:
+      raise settings_lib.SettingError(
+        name,
+        f'must be left out: it belongs to --{flag}={" or ".join(owners)}, got '
+        f'--{flag}={values[flag].value}.',
+      )
+    if isinstance(value, list):
+      chosen[name] = tuple(value)
+  return kind(**chosen)

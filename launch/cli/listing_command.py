@@ -6,7 +6,6 @@ from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
-from repertory.environments.registry import name_options
 from repertory.environments.registry import registry as environments_registry
 from repertory.launch.cli import command
 from repertory.launch.platform import interrupts
@@ -75,5 +74,5 @@ def _environments(values, settings, positional) -> int:
     needs = f' (needs: {entry.requirement})' if entry.requirement else ''
     print(f'{entry.pattern:30} {entry.description}{needs}')
     for option in entry.options():
-      print(f'    ?{name_options.describe(option.name, option.default)}')
+      print(f'    ?{option}')
   return command.DONE

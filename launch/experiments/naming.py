@@ -61,7 +61,7 @@ def make_experiment(
     max_steps=max_steps,
     config=config,
     preset=preset,
-    directory=directory or default_directory(agent, environment, seed),
+    directory=directory,
     seed=seed,
     **settings,
   )
@@ -80,6 +80,8 @@ def plan_experiment(
   preset: str | None = None,
   reward_model: str | None = None,
   reward_model_config: dict[str, Any] | None = None,
+  directory: str | None = None,
+  seed: int = 0,
   **settings,
 ) -> ExperimentPlan:
   """Makes and checks an experiment except for its builder, without TensorFlow.
@@ -93,6 +95,8 @@ def plan_experiment(
     environment_factory=environments_registry.make_factory(environment),
     agent=agent,
     environment=environment,
+    directory=directory or default_directory(agent, environment, seed),
+    seed=seed,
     **settings,
   )
   return ExperimentPlan(experiment, agent_config, chosen)

@@ -14,14 +14,11 @@ class Registry(Generic[T]):
   """Registry of classes by name, ordered by rank.
 
   The modules of a package register them. A lookup imports the module of that
-  name first, and others only if it is not there; a listing imports all.
+  name, or all if it has no such entry; a listing imports all.
   """
 
   def __init__(self, package: str, what: str, suffix: str = ''):
-    """Imports nothing yet; `what` is the setting of the names, for errors.
-
-    Only modules whose names end with `suffix` are imported.
-    """
+    """`what` is the setting of the names; modules' names end with `suffix`."""
     self._package = package
     self._what = what
     self._suffix = suffix
@@ -46,16 +43,13 @@ class Registry(Generic[T]):
       ValueError: If there is no such entry; suggests the nearest name.
     """
     namesake = f'{self._package}.{name}{self._suffix}'
-    for module in sorted(self._modules, key=lambda one: one != namesake):
-      if name in self._found:
-        break
-      importlib.import_module(module)
-    if name not in self._found:
-      entries = self.entries
+    if namesake in self._modules:
+      importlib.import_module(namesake)
+    if name not in self._found and name not in self.entries:
       raise settings.SettingError(
         self._what,
-        f'must be one of {", ".join(entries)}; got {name!r}.'
-        + settings.did_you_mean(name, entries),
+        f'must be one of {", ".join(self.entries)}; got {name!r}.'
+        + settings.did_you_mean(name, self.entries),
       )
     return self._found[name][1]
 

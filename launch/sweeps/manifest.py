@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import regular_files
@@ -22,60 +22,33 @@ STUDY_FILE = 'study.log'  # Journal of a study's trials.
 SEED = 'seed'
 _VERSION = 1
 _STEPS = 'steps'
-_SEED = re.compile(r'seed_[0-9]+')
+_PATH = re.compile(r'([^/]+/)?seed_[0-9]+')  # Of a run.
 _MAX_NAME = 150  # Characters; file systems take 255 bytes.
 # Flags that determine settings, by the prefix of these.
-_DECIDING = {
-  'config.': ('agent', 'preset'),
-  reward_model_config.PREFIX: (reward_model_config.REWARD_MODEL,),
-}
+_DECIDING = {'config': ('agent', 'preset'), 'reward_model': ('reward_model',)}
 
 Settings = Mapping[str, Any]
 # Text of each setting's value, by name: flags, and `config.<name>`.
 Combination = Mapping[str, str]
 
 
-@dataclasses.dataclass(frozen=True)
-class SweepRun:
+class SweepRun(NamedTuple):
   """A run; those that differ in the seed only have the same group."""
 
   group: str
-  seed: str
-  arguments: tuple[str, ...] = dataclasses.field(hash=False)
-
-  @property
-  def path(self) -> str:
-    """Directory of the run, relative to that of the sweep."""
-    return os.path.join(self.group, f'seed_{self.seed}')
-
-
-@dataclasses.dataclass(frozen=True)
-class FinishedRun:
-  """Result of a run."""
-
-  run: SweepRun
-  code: int | None  # -n if signal n ended it; None if it could not start.
-  lines: Sequence[str]  # The last ones of its output.
-  was_stopped: bool = False  # On request of the sweep.
+  path: str  # Its directory, relative to that of the sweep.
+  arguments: tuple[str, ...]  # Of `train`.
 
 
 def make_run(group: str, combination: Combination) -> SweepRun:
   """Makes the run of a combination and its seed."""
-  return SweepRun(group, combination[SEED], tuple(to_arguments(combination)))
+  path = os.path.join(group, f'seed_{combination[SEED]}')
+  return SweepRun(group, path, tuple(to_arguments(combination)))
 
 
 def to_arguments(combination: Combination) -> list[str]:
   """Returns the arguments of `train`."""
   return [f'--{name}={text}' for name, text in combination.items()]
-
-
-def distinguish(run: SweepRun, others: Sequence[SweepRun]) -> str:
-  """Returns the arguments of a run that some of the others lack."""
-  return ' '.join(
-    argument
-    for argument in run.arguments
-    if not all(argument in other.arguments for other in others)
-  )
 
 
 @dataclasses.dataclass
@@ -103,10 +76,13 @@ class SweepManifest:
     """Returns all settings of a group's runs, except the seed."""
     return {**self.fixed, **self.groups[group]}
 
-  def is_done(self, run: SweepRun) -> bool:
-    """Whether a run succeeded, and its directory still exists."""
-    path = os.path.join(self.directory, run.path)
-    return self.codes.get(run.path) == 0 and os.path.isdir(path)
+  def done(self) -> set[str]:
+    """Returns the paths of runs that succeeded and still exist."""
+    return {
+      path
+      for path, code in self.codes.items()
+      if code == 0 and os.path.isdir(os.path.join(self.directory, path))
+    }
 
   def save(self) -> None:
     """Writes the file atomically."""
@@ -126,42 +102,42 @@ class SweepManifest:
   ) -> list[SweepRun]:
     """Adds runs of a grid, in memory; returns them in order.
 
-    The axes are the settings with several requested values.
+    The axes are the settings with several requested values. With more steps
+    than before, all runs are unfinished again.
     """
     self._check_kind(is_study=False)
     axes = list(dict.fromkeys([*self.axes, *axes]))
     fulls = {group: self.settings(group) for group in self.groups}
-    self._check_same(fulls, [settings for _, settings in asked], axes)
-    grown = self._grow(fulls, {settings[_STEPS] for _, settings in asked})
+    grown: dict[str, Any] = {}
+    differences = {}
+    for _, settings in asked:
+      for name, (there, now) in _compare(fulls, settings, axes).items():
+        if name == _STEPS and there < now:
+          grown = {_STEPS: now}
+        else:
+          differences[name] = (there, now)
+    self._refuse(differences)
+    fulls = {group: {**full, **grown} for group, full in fulls.items()}
+
+    def key(settings: Settings) -> str:
+      return json.dumps([settings.get(axis) for axis in axes if axis != SEED])
+
+    group_of = {key(full): group for group, full in fulls.items()}
     runs: dict[str, SweepRun] = {}
-    group_of = {_key(full): group for group, full in fulls.items()}
     for combination, settings in asked:
-      own = {name: v for name, v in settings.items() if name != SEED}
-      group = group_of.get(_key(own))
+      group = group_of.get(key(settings))
       if group is None:
-        group = group_of[_key(own)] = name_group(combination, own, axes, fulls)
-        fulls[group] = own
+        own = {name: v for name, v in settings.items() if name != SEED}
+        group = name_group(combination, own, axes, fulls)
+        group_of[key(settings)], fulls[group] = group, own
       run = make_run(group, combination)
-      if run.path in runs:
-        pair = runs[run.path], run
-        equal = ' and '.join(distinguish(one, pair) for one in pair)
-        raise SettingError('', f'Two combinations are equal: {equal}.')
-      runs[run.path] = run
-    left = sorted(self.codes.keys() - runs.keys())
-    if grown and left:
-      raise SettingError(
-        _STEPS,
-        f'must be {self.fixed[_STEPS]}, or all runs in {self.directory} '
-        'must be requested, as they have that many steps; missing: '
-        f'{", ".join(left[:3])}{", ..." if len(left) > 3 else ""}.',
-      )
-    self.axes = axes
+      runs.setdefault(run.path, run)  # Values may be equal in other words.
     first, *others = fulls.values()
+    self.axes = axes
     self.fixed = {
       name: value
       for name, value in first.items()
-      if name not in axes
-      and all(name in other and other[name] == value for other in others)
+      if all(name in other and other[name] == value for other in others)
     }
     self.groups = {
       group: {n: v for n, v in full.items() if n not in self.fixed}
@@ -178,9 +154,9 @@ class SweepManifest:
     self._check_kind(is_study=True)
     self._refuse(
       {
-        name: (self.fixed.get(name), settings.get(name))
-        for name in {**self.fixed, **settings}
-        if self.fixed.get(name) != settings.get(name)
+        name: (self.fixed.get(name), value)
+        for name, value in settings.items()
+        if self.fixed.get(name) != value
       }
     )
 
@@ -192,47 +168,6 @@ class SweepManifest:
         f'must be of a sweep {asked} --study, got {self.directory}, which has '
         f'one {there} it.',
       )
-
-  def _check_same(
-    self,
-    fulls: Mapping[str, Settings],
-    asked: Sequence[Settings],
-    axes: Sequence[str],
-  ) -> None:
-    """Refuses changed settings that are no axes of the sweep."""
-    differences = {}
-    for settings in asked:
-      for name in settings.keys() - {*axes, SEED, _STEPS}:
-        # Settings that follow from others are compared if these are the same.
-        deciding = [
-          one
-          for prefix, flags in _DECIDING.items()
-          if name.startswith(prefix)
-          for one in flags
-        ]
-        comparable = [
-          full[name]
-          for full in fulls.values()
-          if name in full
-          and all(full.get(one) == settings.get(one) for one in deciding)
-        ]
-        if comparable and comparable[0] != settings[name]:
-          differences[name] = (comparable[0], settings[name])
-    self._refuse(differences)
-
-  def _grow(self, fulls: Mapping[str, dict[str, Any]], asked: set[int]) -> bool:
-    """Raises the number of steps of all runs, if requested; returns whether."""
-    if _STEPS in self.axes or not fulls:
-      return False
-    there = self.fixed[_STEPS]
-    if len(asked) > 1 or asked == {there}:
-      return False
-    (steps,) = asked
-    if steps < there:
-      self._refuse({_STEPS: (there, steps)})
-    for full in fulls.values():
-      full[_STEPS] = steps
-    return True
 
   def _refuse(self, differences: Mapping[str, tuple[Any, Any]]) -> None:
     """Raises SettingError if there are differences of settings."""
@@ -250,8 +185,22 @@ class SweepManifest:
     )
 
 
-def _key(settings: Settings) -> str:
-  return json.dumps(settings, sort_keys=True)
+def _compare(
+  fulls: Mapping[str, Settings], settings: Settings, axes: Sequence[str]
+) -> dict[str, tuple[Any, Any]]:
+  """Returns settings that are no axes and differ from those of the groups."""
+  differences = {}
+  for name in settings.keys() - {*axes, SEED}:
+    # Settings of an agent are compared with those of the same agent.
+    deciding = _DECIDING.get(name.partition('.')[0], ())
+    for full in fulls.values():
+      if name in full and all(
+        full.get(one) == settings.get(one) for one in deciding
+      ):
+        if full[name] != settings[name]:
+          differences[name] = (full[name], settings[name])
+        break
+  return differences
 
 
 def name_group(
@@ -295,7 +244,9 @@ def load(directory: str) -> SweepManifest:
         f'that of a run, with {" and ".join(found)}.',
       ) from None
     return SweepManifest(directory)
-  except (OSError, ValueError, TypeError, RecursionError) as error:
+  except (
+    OSError, ValueError, TypeError, AttributeError, RecursionError
+  ) as error:  # fmt: skip
     raise SettingError(
       'directory',
       f'must be that of a sweep, or a new one, got {directory}, where '
@@ -310,21 +261,13 @@ def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
   if version != _VERSION:
     raise ValueError(f'its version must be {_VERSION}, got {version!r}')
   manifest = SweepManifest(directory, **contents)
-  for group in dict(manifest.groups):
-    if group in (os.curdir, os.pardir) or os.path.basename(group) != group:
-      raise ValueError(f'groups must be names of folders, got {group!r}')
-    steps = manifest.settings(group).get(_STEPS)
-    if not manifest.is_study and not isinstance(steps, int):
-      raise ValueError(f'group {group!r} must have {_STEPS}, got {steps!r}')
-  for path in dict(manifest.codes):
-    group, seed = os.path.split(path)
-    if group not in manifest.groups or not _SEED.fullmatch(seed):
-      raise ValueError(f'codes must belong to runs of groups, got {path!r}')
+  folders = [os.path.join(group, 'seed_0') for group in manifest.groups]
+  for path in (*folders, *manifest.codes):
+    if not _PATH.fullmatch(path) or path.startswith(('./', '../')):
+      raise ValueError(f'its runs must be in folders in it, got {path!r}')
   # Replaces earlier names of settings by present ones.
   update = reward_model_config.with_present_names
   manifest.fixed = update(manifest.fixed)
-  manifest.axes = [
-    reward_model_config.renamed(str(axis)) for axis in manifest.axes
-  ]
+  manifest.axes = list(map(reward_model_config.renamed, manifest.axes))
   manifest.groups = {name: update(own) for name, own in manifest.groups.items()}
   return manifest

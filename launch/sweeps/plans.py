@@ -1,10 +1,10 @@
 """Plans of sweeps, which yield their runs: a grid of combinations of values."""
 
+import abc
 import itertools
 import math
-import os
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from repertory.components.config.settings import SettingError
@@ -15,46 +15,35 @@ from repertory.launch.sweeps import values as values_lib
 Read = Callable[[Sequence[str]], Mapping[str, Any]]
 _MAX_RUNS = 10_000  # More are probably a mistake.
 
-OBJECTIVES = ('last', 'best')
 
+class SweepPlan(abc.ABC):
+  """Plan of a sweep, and source of its runs once it is open.
 
-class SweepPlan:
-  """Plan of a sweep, and source of its runs once it is open."""
+  Attributes:
+    settings: Settings of one of its runs.
+    description: Number of its runs, in words; once it has joined a manifest.
+  """
 
-  settings: Mapping[str, Any]  # Of one of its runs.
-  retries = True  # Whether failed runs are repeated the next time.
+  settings: Mapping[str, Any]
+  description: str
 
   def __init__(self):
     self._waiting: deque[manifest_lib.SweepRun] = deque()
 
+  @abc.abstractmethod
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     """Adds its runs to a manifest, in memory."""
-    raise NotImplementedError
 
-  def describe(self) -> str:
-    raise NotImplementedError
-
-  def untried(self) -> Sequence[manifest_lib.SweepRun]:
-    """Returns runs for smoke tests, of combinations that have never begun."""
-    raise NotImplementedError
-
-  def num_done(self) -> int:
-    raise NotImplementedError
-
+  @abc.abstractmethod
   def open(self) -> None:
     """Queues the runs to do; may write to the directory."""
-    raise NotImplementedError
 
   def next(self) -> manifest_lib.SweepRun | None:
     """Returns a run to start; None if none is available yet."""
     return self._waiting.popleft() if self._waiting else None
 
-  def unwanted(self) -> Collection[manifest_lib.SweepRun]:
-    """Returns runs that should be stopped if they are running."""
-    return ()
-
-  def end(self, ended: manifest_lib.FinishedRun) -> None:
-    """Processes a result."""
+  def end(self, run: manifest_lib.SweepRun) -> None:  # noqa: B027
+    """Processes the end of a run, whose exit code is in the manifest."""
 
   def conclude(self) -> list[str]:
     """Returns lines to print at the end."""
@@ -81,25 +70,16 @@ class GridPlan(SweepPlan):
     self.settings = self._asked[0][1]
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    known = set(map(os.path.dirname, manifest.codes))
     self._manifest = manifest
     self._runs = manifest.add_grid(self._asked, self._axes)
-    self._new = {r.group: r for r in self._runs[::-1] if r.group not in known}
-
-  def describe(self) -> str:
     groups = {run.group for run in self._runs}
-    return f'{count(self._runs, "run")}, {count(groups, "combination")}'
-
-  def untried(self) -> Sequence[manifest_lib.SweepRun]:
-    return [*self._new.values()][::-1]
-
-  def num_done(self) -> int:
-    return sum(map(self._manifest.is_done, self._runs))
+    self.description = (
+      f'{count(self._runs, "run")}, {count(groups, "combination")}'
+    )
 
   def open(self) -> None:
-    self._waiting.extend(
-      run for run in self._runs if not self._manifest.is_done(run)
-    )
+    done = self._manifest.done()
+    self._waiting += (run for run in self._runs if run.path not in done)
 
 
 def combine(
@@ -111,6 +91,6 @@ def combine(
   return [dict(zip(names, product)) for product in products]
 
 
-def count(things: Sized, what: str) -> str:
+def count(things: Collection, what: str) -> str:
   """Returns the number of things with their name."""
   return f'{len(things)} {what}{"s" if len(things) != 1 else ""}'

@@ -1,18 +1,11 @@
 """Hyperparameter search with Optuna."""
 
-import dataclasses
-import math
 import os
 import statistics
-import time
 import warnings
-from collections import deque
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
-import optuna
-from optuna import distributions
-from optuna.storages import journal
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import results
@@ -21,35 +14,26 @@ from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import plans
 from repertory.launch.sweeps import values as values_lib
 
+try:
+  import optuna
+  from optuna import distributions
+  from optuna.storages import journal
+except ImportError as error:
+  raise SettingError(
+    'study', "needs the package optuna: pip install 'repertory[study]'."
+  ) from error
+
 NAME = 'sweep'
-
-# Objective functions of the mean returns of a run's evaluations.
-_OBJECTIVES = {'last': lambda returns: returns[-1], 'best': max}
-_LOOK_SECONDS = 1.0
-
-
-@dataclasses.dataclass
-class _Open:
-  """An unfinished trial, its runs, and those of them that have not ended."""
-
-  trial: optuna.trial.Trial
-  runs: Sequence[manifest_lib.SweepRun]
-  left: set[manifest_lib.SweepRun]
-  num_reported: int
-  has_failed: bool = False
-  is_pruned: bool = False
 
 
 class StudyPlan(plans.SweepPlan):
   """Plan of a hyperparameter search, whose trials are stored in a journal.
 
-  A trial has a run for each seed, and its value is the mean over them. If one
-  fails, the trial fails. Choices follow from the seed of the study, the number
-  of the trial, and the results so far, so a resumed study does not repeat
-  trials.
+  A trial has a run for each seed, and its value is the mean over them of the
+  last evaluation. If one fails, the trial fails. Choices follow from the seed
+  of the study, the number of the trial, and the results so far, so a resumed
+  study does not repeat trials.
   """
-
-  retries = False
 
   def __init__(
     self,
@@ -57,21 +41,14 @@ class StudyPlan(plans.SweepPlan):
     read: plans.Read,
     num_trials: int,
     seed: int = 0,
-    objective: str = 'last',
-    prunes: bool = False,
   ):
     """Reads the choices, and the ends of each range, as `train` would."""
     super().__init__()
     # Values before ranges, in which order samplers draw.
     given = dict(sorted(given.items(), key=lambda item: _is_range(item[1])))
-    others = {n: one for n, one in given.items() if n != manifest_lib.SEED}
-    self._seeds = given[manifest_lib.SEED]
-    self._fixed = {
-      name: one[0]
-      for name, one in others.items()
-      if not _is_range(one) and len(one) == 1
-    }
-    self._given = {n: v for n, v in others.items() if n not in self._fixed}
+    self._seeds = given.pop(manifest_lib.SEED)
+    self._given = {n: v for n, v in given.items() if _is_range(v) or len(v) > 1}
+    self._fixed = {n: v[0] for n, v in given.items() if n not in self._given}
     if not self._given:
       raise SettingError(
         'study',
@@ -79,28 +56,18 @@ class StudyPlan(plans.SweepPlan):
       )
     self._space = {name: _distribution(v) for name, v in self._given.items()}
     self._num_trials = num_trials
-    self._objective = objective
-    self._value = _OBJECTIVES[objective]
     self._seed = seed
-    self._prunes = prunes
     self._study: optuna.Study  # Once it is open.
-    self._open: dict[int, _Open] = {}
-    self._looked_at = 0.0
     # A combination, and variants with another value of one setting.
-    ends: dict[str, values_lib.Values] = {
+    ends = {
       name: (str(one.low), str(one.high)) if _is_range(one) else one
-      for name, one in self._given.items()
+      for name, one in {**self._given, manifest_lib.SEED: self._seeds}.items()
     }
-    ends[manifest_lib.SEED] = self._seeds
     first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
-    self._probes = [first] + [
-      {**first, name: text}
-      for name, texts in ends.items()
-      for text in texts[1:]
-    ]
-    self.settings, *_ = (
-      read(manifest_lib.to_arguments(one)) for one in self._probes
-    )
+    self.settings = read(manifest_lib.to_arguments(first))
+    for name, texts in ends.items():
+      for text in texts[1:]:
+        read(manifest_lib.to_arguments({**first, name: text}))
 
   def join(self, manifest: manifest_lib.SweepManifest) -> None:
     self._manifest = manifest
@@ -112,26 +79,12 @@ class StudyPlan(plans.SweepPlan):
           for name, one in self._given.items()
         },
         manifest_lib.SEED: [*self._seeds],
-        'objective': self._objective,
+        'objective': 'last',  # Earlier versions had others.
         'study_seed': self._seed,
       },
     )
-
-  def describe(self) -> str:
     trials = plans.count(range(self._num_trials), 'trial')
-    return f'{trials} of {plans.count(self._seeds, "seed")}'
-
-  def untried(self) -> Sequence[manifest_lib.SweepRun]:
-    if self._manifest.codes:
-      return []
-    return [
-      manifest_lib.make_run('trial_0', one)
-      for one in self._probes
-      if one[manifest_lib.SEED] == self._seeds[0]
-    ]
-
-  def num_done(self) -> int:
-    return sum(code == 0 for code in self._manifest.codes.values())
+    self.description = f'{trials} of {plans.count(self._seeds, "seed")}'
 
   def open(self) -> None:
     """Opens the study, or makes a new one; resumes unfinished trials."""
@@ -140,14 +93,12 @@ class StudyPlan(plans.SweepPlan):
       if found.state != optuna.trial.TrialState.RUNNING:
         continue
       if found.distributions == self._space:
-        self._begin(optuna.trial.Trial(self._study, found._trial_id))
+        self._begin(found.number, found.params)
       else:  # Killed while choosing, or chosen from another space.
         self._study.tell(found.number, state=optuna.trial.TrialState.FAIL)
 
   def next(self) -> manifest_lib.SweepRun | None:
-    while not self._waiting:
-      if self._count() >= self._num_trials:
-        return None
+    while not self._waiting and len(self._manifest.groups) < self._num_trials:
       # Mixed, as similar seeds start alike.
       number = len(self._study.get_trials(deepcopy=False))
       mixed = np.random.SeedSequence([self._seed, number])
@@ -157,33 +108,22 @@ class StudyPlan(plans.SweepPlan):
         self._study.sampler = optuna.samplers.TPESampler(
           seed=int(mixed.generate_state(1)[0]), constant_liar=True
         )
-      self._begin(self._study.ask(dict(self._space)))
-    return self._waiting.popleft()
+      trial = self._study.ask(dict(self._space))
+      self._begin(trial.number, trial.params)
+    return super().next()
 
-  def end(self, ended: manifest_lib.FinishedRun) -> None:
-    number = int(ended.run.group.removeprefix('trial_'))
-    one = self._open[number]
-    if ended.was_stopped and ended.code != 0 and not one.is_pruned:
-      return  # It resumes when the study does.
-    one.left.discard(ended.run)
-    one.has_failed |= ended.code != 0 and not ended.was_stopped
-    self._finish_if_over(number)
-
-  def unwanted(self) -> Collection[manifest_lib.SweepRun]:
-    """Prunes trials; returns the runs of pruned trials."""
-    now = time.monotonic()
-    if self._prunes and now - self._looked_at >= _LOOK_SECONDS:
-      self._looked_at = now
-      for number, one in list(self._open.items()):
-        if not one.is_pruned and self._falls_behind(one):
-          one.is_pruned = True
-          one.left -= {*self._waiting}
-          self._waiting = deque(
-            run for run in self._waiting if run not in one.runs
-          )
-          self._finish_if_over(number)
-    pruned = [one for one in self._open.values() if one.is_pruned]
-    return [run for one in pruned for run in one.runs]
+  def end(self, run: manifest_lib.SweepRun) -> None:
+    """Reports the value of a trial to the study once all its runs ended."""
+    runs = [f'{run.group}/seed_{seed}' for seed in self._seeds]
+    codes = [self._manifest.codes[path] for path in runs]
+    if None in codes:  # It resumes when the study does.
+      return
+    number = int(run.group.removeprefix('trial_'))
+    returns = [self._last_return(path) for path in runs]
+    if any(codes) or None in returns:
+      self._study.tell(number, state=optuna.trial.TrialState.FAIL)
+    else:
+      self._study.tell(number, statistics.fmean(returns))
 
   def conclude(self) -> list[str]:
     try:
@@ -191,66 +131,26 @@ class StudyPlan(plans.SweepPlan):
     except ValueError:
       return ['No trial has a value yet.']
     return [
-      f'Best: trial_{best.number}, {self._objective} return '
-      f'{self._study.best_value:.4g}: '
+      f'Best: trial_{best.number}, last return {self._study.best_value:.4g}: '
       + ' '.join(manifest_lib.to_arguments(_choices(best.params)))
     ]
 
-  def _count(self) -> int:
-    """Returns the number of trials so far, whatever their outcome."""
-    return sum(
-      found.params.keys() == self._space.keys()
-      for found in self._study.get_trials(deepcopy=False)
-    )
-
-  def _begin(self, trial: optuna.trial.Trial) -> None:
-    group, chosen = f'trial_{trial.number}', _choices(trial.params)
-    runs = [
-      manifest_lib.make_run(
+  def _begin(self, number: int, params: Mapping[str, object]) -> None:
+    group, chosen = f'trial_{number}', _choices(params)
+    self._manifest.groups[group] = chosen
+    for seed in self._seeds:
+      run = manifest_lib.make_run(
         group, {**self._fixed, **chosen, manifest_lib.SEED: seed}
       )
-      for seed in self._seeds
-    ]
-    self._manifest.groups[group] = chosen
-    for run in runs:
-      self._manifest.codes.setdefault(run.path, None)
-    left = [run for run in runs if not self._manifest.is_done(run)]
-    reported = self._study.trials[trial.number].intermediate_values
-    one = _Open(trial, runs, set(left), num_reported=len(reported))
-    self._open[trial.number] = one
-    self._waiting += left
-    self._finish_if_over(trial.number)
+      if self._manifest.codes.setdefault(run.path, None) is None:
+        self._waiting.append(run)
+    self.end(run)  # It may have ended before.
 
-  def _finish_if_over(self, number: int) -> None:
-    one = self._open[number]
-    if one.left:
-      return
-    del self._open[number]
-    returns = [self._returns(run) for run in one.runs]
-    if one.is_pruned:
-      self._study.tell(number, state=optuna.trial.TrialState.PRUNED)
-    elif one.has_failed or not all(returns):
-      self._study.tell(number, state=optuna.trial.TrialState.FAIL)
-    else:
-      value = statistics.fmean(map(self._value, returns))
-      self._study.tell(number, value)
-
-  def _falls_behind(self, one: _Open) -> bool:
-    """Reports means over seeds to the study; returns whether to prune."""
-    returns = [self._returns(run) for run in one.runs]
-    for count in range(one.num_reported + 1, min(map(len, returns)) + 1):
-      one.num_reported = count
-      so_far = [self._value(values[:count]) for values in returns]
-      one.trial.report(statistics.fmean(so_far), count - 1)
-      if one.trial.should_prune():
-        return True
-    return False
-
-  def _returns(self, run: manifest_lib.SweepRun) -> list[float]:
-    """Returns the finite mean returns of a run's evaluations so far."""
-    folder = os.path.join(self._manifest.directory, run.path, directories.LOGS)
+  def _last_return(self, path: str) -> float | None:
+    """Returns the last finite mean return of a run's evaluations."""
+    folder = os.path.join(self._manifest.directory, path, directories.LOGS)
     found = results.logs.Logs(folder).column('evaluator', 'episode_return')
-    return [value for value in found.tolist() if math.isfinite(value)]
+    return next(iter(found[np.isfinite(found)][::-1].tolist()), None)
 
 
 def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:

@@ -1,5 +1,6 @@
 """Runs a sweep: locks its directory, and executes its plan in processes."""
 
+import collections
 import contextlib
 import dataclasses
 import os
@@ -7,7 +8,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from repertory.components.config.settings import SettingError
 from repertory.components.loggers import figures
@@ -21,69 +23,64 @@ OUTPUT = 'output.txt'  # A run's output, in its directory.
 # Folder of the lock, which in the sweep's directory would mark that as a run's.
 _HIDDEN = '.sweep'
 
-# Time-out for runs of a killed sweep, which write a checkpoint and end.
-_LEAVE_SECONDS = 120.0
-_LOOK_SECONDS = 0.5
 _TICK_SECONDS = 0.2
 _NUM_LAST_LINES = 10
-_TAIL_BYTES = 2**14
 _CODE = """
 import sys
 del sys.path[0]  # The working directory, which `repertory` does not look into.
 from repertory.launch.platform import child_processes
 child_processes.stop_with({parent})
-from repertory.launch.cli import {module}
-{module}.main()
+from repertory.launch.cli import entry_point
+entry_point.main()
 """
 
 
-@dataclasses.dataclass(frozen=True)
-class Ending:
-  """Result of a sweep."""
+class FailedRun(NamedTuple):
+  """Result of a run that failed."""
 
-  manifest: manifest_lib.SweepManifest
-  num_done: int  # Now or before.
-  failures: Sequence[manifest_lib.FinishedRun]
-  interrupted: int | None  # The signal that ended it early.
+  path: str
+  code: int | None  # -n if signal n ended it; None if it could not start.
+  lines: Sequence[str]  # The last ones of its output.
 
-
-def check(directory: str, plan: plans.SweepPlan, fresh: bool) -> int:
-  """Returns how many runs of a plan are done in a directory; writes nothing."""
-  directories.check_writable(directory)
-  if fresh:
-    plan.join(manifest_lib.SweepManifest(directory))
-  else:
-    _join(directory, plan)
-  return plan.num_done()
+  @property
+  def problem(self) -> str:
+    """Its exit code, in words."""
+    if self.code is None:
+      return 'not started'
+    if self.code >= 0:
+      return f'exit code {self.code}'
+    return f'killed by {signal.Signals(-self.code).name}'
 
 
-def run(
-  directory: str,
-  plan: plans.SweepPlan,
-  options: Callable[[manifest_lib.SweepRun], Sequence[str]],
-  parallel: int,
-  *,
-  stop_seconds: float,
-  fresh: bool = False,
-) -> Ending:
-  """Runs all unfinished runs; see `Pool`."""
-  with _holding(directory, fresh):
+@contextlib.contextmanager
+def opened(
+  directory: str, plan: plans.SweepPlan, fresh: bool
+) -> Iterator[manifest_lib.SweepManifest]:
+  """Locks a directory, a new one if `fresh`, and opens a plan in it.
+
+  Raises:
+    SettingError: If another process uses it, or it has another sweep.
+  """
+  if not fresh:
+    _join(directory, plan)  # Refuses it before anything is written.
+  hidden = os.path.join(directory, _HIDDEN)
+  with contextlib.ExitStack() as held:
+    held.enter_context(directories.hold(hidden))
+    if fresh and os.listdir(directory) != [_HIDDEN]:
+      directories.set_aside(directory)
+      held.enter_context(directories.hold(hidden))
     manifest = _join(directory, plan)
-    _wait_for_others(manifest)
+    for path, code in manifest.codes.items():
+      run = os.path.join(directory, path)
+      if code is None and directories.is_held(run):
+        raise SettingError(
+          'directory',
+          f'must not be in use, but a run still writes to {run}. Runs of a '
+          'sweep that was killed end by themselves; try again then.',
+        )
     plan.open()
     manifest.save()
-    pool = Pool(plan, manifest, options, parallel, stop_seconds)
-    interrupted = pool.run()
-  return Ending(manifest, plan.num_done(), pool.failures, interrupted)
-
-
-def describe_code(code: int | None) -> str:
-  """Describes the exit code of a process."""
-  if code is None:
-    return 'not started'
-  if code >= 0:
-    return f'exit code {code}'
-  return f'killed by {signal.Signals(-code).name}'
+    yield manifest
 
 
 def _join(directory: str, plan: plans.SweepPlan) -> manifest_lib.SweepManifest:
@@ -104,194 +101,137 @@ def _join(directory: str, plan: plans.SweepPlan) -> manifest_lib.SweepManifest:
   return manifest
 
 
-@contextlib.contextmanager
-def _holding(directory: str, fresh: bool) -> Iterator[None]:
-  """Locks a directory during the block, a new one if `fresh`."""
-  hidden = os.path.join(directory, _HIDDEN)
-  with contextlib.ExitStack() as held:
-    held.enter_context(directories.hold(hidden))
-    if fresh and os.listdir(directory) != [_HIDDEN]:
-      directories.set_aside(directory)
-      held.enter_context(directories.hold(hidden))
-    yield
+def command() -> list[str]:
+  """Returns the command `repertory`, as a process that ends with this one."""
+  return [sys.executable, '-c', _CODE.format(parent=os.getpid())]
 
 
-def _wait_for_others(manifest: manifest_lib.SweepManifest) -> None:
-  """Waits for runs of an earlier sweep; raises SettingError on time-out."""
-  deadline = time.monotonic() + _LEAVE_SECONDS
-  for path, code in manifest.codes.items():
-    directory = os.path.join(manifest.directory, path)
-    is_printed = False
-    while code is None and directories.is_held(directory):
-      if not is_printed:
-        print(
-          f'Waiting for another process to end its run in {directory}.',
-          flush=True,
-        )
-        is_printed = True
-      if time.monotonic() > deadline:
-        raise SettingError(
-          'directory',
-          f'must not be in use, but another run still writes to {directory} '
-          f'after {_LEAVE_SECONDS:g} seconds.',
-        )
-      time.sleep(_LOOK_SECONDS)
-
-
-def command(module: str) -> list[str]:
-  """Returns the command of a module of `cli`, which ends with this process."""
-  code = _CODE.format(parent=os.getpid(), module=module)
-  return [sys.executable, '-c', code]
-
-
-def environment() -> Mapping[str, str]:
-  """Returns environment variables with the import path of this process."""
-  paths = os.pathsep.join(path for path in sys.path if path)
-  return {**os.environ, 'PYTHONPATH': paths}
-
-
-class _Child:
+class _Child(NamedTuple):
   """A `repertory train`, in a session that gets no signals of the terminal."""
 
-  def __init__(self, directory: str, arguments: Sequence[str]):
-    os.makedirs(directory, exist_ok=True)
-    self._output = os.path.join(directory, OUTPUT)
-    self.begun_at = time.monotonic()
-    self.stopped_at: float | None = None
-    with open(self._output, 'ab') as file:
-      self._begin = file.tell()
-      self.process = subprocess.Popen(
-        [*command('entry_point'), 'train', *arguments],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=file,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-      )
-
-  def stop(self, timeout: float) -> None:
-    """Asks the run to write a checkpoint and end, and later kills it."""
-    now = time.monotonic()
-    if self.stopped_at is None:
-      self.stopped_at = now
-      self.process.send_signal(signal.SIGTERM)
-    elif now - self.stopped_at > timeout:
-      child_processes.kill_tree(self.process)
+  process: subprocess.Popen
+  begun_at: float
+  output: str
+  begin: int  # Of its output in the file.
 
   def last_lines(self) -> list[str]:
-    try:
-      with open(self._output, 'rb') as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(self._begin, size - _TAIL_BYTES))
-        lines = file.read().decode(errors='replace').splitlines()
-    except OSError as error:
-      return [f'{self._output} cannot be read: {error.strerror}']
-    return [line for line in lines if line.strip()][-_NUM_LAST_LINES:]
+    lines: collections.deque[str] = collections.deque(maxlen=_NUM_LAST_LINES)
+    with contextlib.suppress(OSError), open(self.output, 'rb') as file:
+      file.seek(self.begin)
+      lines.extend(line.decode(errors='replace') for line in file)
+    return [line.rstrip() for line in lines if line.strip()]
 
 
+@dataclasses.dataclass
 class Pool:
   """Runs the runs of a plan, up to `parallel` at a time, and prints progress.
 
   The first Ctrl-C, SIGTERM or SIGHUP asks all runs to stop, which they do with
-  a checkpoint. A second one, or the time-out, kills them.
+  a checkpoint, as when this process ends. A second one kills them, or the end
+  of `stop_seconds`.
   """
 
-  def __init__(
-    self,
-    plan: plans.SweepPlan,
-    manifest: manifest_lib.SweepManifest,
-    options: Callable[[manifest_lib.SweepRun], Sequence[str]],
-    parallel: int,
-    stop_seconds: float,
-  ):
-    """Starts nothing yet; `options` returns further arguments of a run."""
-    self._plan = plan
-    self._manifest = manifest
-    self._options = options
-    self._parallel = parallel
-    self._stop_seconds = stop_seconds
+  plan: plans.SweepPlan
+  manifest: manifest_lib.SweepManifest
+  parallel: int
+  stop_seconds: float
+  storage: str = ''  # Of the sweep, with a folder for each run.
+  failures: list[FailedRun] = dataclasses.field(default_factory=list)
+
+  def __post_init__(self):
     self._running: dict[manifest_lib.SweepRun, _Child] = {}
-    self.failures: list[manifest_lib.FinishedRun] = []
 
   def run(self) -> int | None:
     """Runs all to their ends; returns the signal that ended it early."""
+    deadline = float('inf')
     with interrupts.catch_interrupts() as interruption:
       try:
         while True:
           if not interruption.is_set():
             self._fill()
+          elif deadline == float('inf'):
+            deadline = time.monotonic() + self.stop_seconds
+            for one in self._running.values():
+              one.process.send_signal(signal.SIGTERM)
+          elif time.monotonic() > deadline:
+            self._kill()
           if not self._running:
             return interruption.number
-          is_over = interruption.is_set()
-          self._stop(self._running if is_over else self._plan.unwanted())
           time.sleep(_TICK_SECONDS)
-          self._reap()
-      except Exception:  # An error in this process.
-        self._stop(self._running)
-        deadline = time.monotonic() + self._stop_seconds
-        while time.monotonic() < deadline and any(
-          one.process.poll() is None for one in self._running.values()
-        ):
-          time.sleep(_TICK_SECONDS)
+          self._reap(interruption.is_set())
+      except KeyboardInterrupt:
+        self._kill()
         raise
-      finally:
-        for one in self._running.values():
-          child_processes.kill_tree(one.process)
+
+  def _kill(self) -> None:
+    for one in self._running.values():
+      child_processes.kill_tree(one.process)
 
   def _fill(self) -> None:
     """Starts runs up to the limit."""
-    while len(self._running) < self._parallel and (run := self._plan.next()):
-      self._save()  # Trials may be new.
+    while len(self._running) < self.parallel and (run := self.plan.next()):
+      self.manifest.save()  # Trials may be new.
       _print(f'begun    {run.path}')
-      directory = os.path.join(self._manifest.directory, run.path)
       try:
-        arguments = [*run.arguments, *self._options(run)]
-        self._running[run] = _Child(directory, arguments)
+        self._running[run] = self._start(run)
       except OSError as error:
-        lines = [f'It could not start: {error}']
-        self._end(manifest_lib.FinishedRun(run, None, lines), 0.0)
+        self._end(run, None, 0.0, [f'It could not start: {error}'])
 
-  def _stop(self, unwanted: Collection[manifest_lib.SweepRun]) -> None:
-    for run, one in self._running.items():
-      if run in unwanted or one.stopped_at is not None:
-        one.stop(self._stop_seconds)
+  def _start(self, run: manifest_lib.SweepRun) -> _Child:
+    directory = os.path.join(self.manifest.directory, run.path)
+    os.makedirs(directory, exist_ok=True)
+    arguments = [*run.arguments, f'--directory={directory}']
+    if self.storage:
+      arguments.append(f'--storage={self.storage.rstrip("/")}/{run.path}')
+    with open(os.path.join(directory, OUTPUT), 'a') as file:
+      begin = file.tell()
+      process = subprocess.Popen(
+        [*command(), 'train', *arguments],
+        env={
+          **os.environ,
+          'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=file,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+      )
+    return _Child(process, time.monotonic(), file.name, begin)
 
-  def _reap(self) -> None:
+  def _reap(self, is_over: bool) -> None:
     for run, one in list(self._running.items()):
       code = one.process.poll()
       if code is not None:
         del self._running[run]
-        ended = manifest_lib.FinishedRun(
-          run, code, one.last_lines(), one.stopped_at is not None
-        )
-        self._end(ended, time.monotonic() - one.begun_at)
+        seconds = time.monotonic() - one.begun_at
+        if code and is_over:
+          self._end(run, None, seconds)
+        else:
+          self._end(run, code, seconds, one.last_lines())
 
-  def _end(self, ended: manifest_lib.FinishedRun, seconds: float) -> None:
-    """Records and prints a result."""
-    path, code = ended.run.path, ended.code
+  def _end(
+    self,
+    run: manifest_lib.SweepRun,
+    code: int | None,
+    seconds: float,
+    lines: Sequence[str] = (),
+  ) -> None:
+    """Records and prints a result; a run without code and lines was stopped."""
     if code == 0:
-      folder = os.path.join(self._manifest.directory, path, directories.LOGS)
+      folder = os.path.join(self.manifest.directory, run.path, directories.LOGS)
       value = logs_lib.Logs(folder).last('evaluator', 'episode_return')
       state, note = 'done', 'no evaluation'
       if value is not None:
         note = f'evaluation {figures.number(value)}'
-    elif ended.was_stopped:
-      state, note, code = 'stopped', 'it can be resumed', None
+    elif code is None and not lines:
+      state, note = 'stopped', 'it can be resumed'
     else:
-      state, note = 'failed', describe_code(code)
-      self.failures.append(ended)
-    self._manifest.codes[path] = code
-    self._save()
-    _print(f'{state:8} {path}: {note}, {figures.duration(seconds)}')
-    self._plan.end(ended)
-
-  def _save(self) -> None:
-    """Saves the manifest; on failure, prints a warning."""
-    try:
-      self._manifest.save()
-    except OSError as error:
-      path = os.path.join(self._manifest.directory, manifest_lib.FILE)
-      _print(f'{path} cannot be written: {error.strerror}')
+      self.failures.append(FailedRun(run.path, code, lines))
+      state, note = 'failed', self.failures[-1].problem
+    self.manifest.codes[run.path] = code
+    self.manifest.save()
+    _print(f'{state:8} {run.path}: {note}, {figures.duration(seconds)}')
+    self.plan.end(run)
 
 
 def _print(line: str) -> None:

@@ -44,7 +44,10 @@ def read(name: str, text: str, kind: type) -> Values | Range:
   """Parses the text of a setting of a type: tuple, bool, int, float or str."""
   if '..' in text and kind in _NUMBERS:
     return _read_range(name, text, kind)
-  pieces = _split(name, text)
+  if re.search(r'[][()]', _HELD.sub('', text)):
+    raise SettingError(name, f'must close each bracket, got {text!r}.')
+  # Split at the commas that are not within brackets.
+  pieces = [piece.strip() for piece in _COMMA.split(text)]
   if kind is tuple and len(pieces) > 1 and not all(map(_is_held, pieces)):
     lists = ','.join(f'[{_strip(piece)}]' for piece in pieces)
     if any(map(_is_held, pieces)):
@@ -54,17 +57,11 @@ def read(name: str, text: str, kind: type) -> Values | Range:
       f'is a list, so {text!r} may be one or several: write [{text}] for one '
       f'list, or {lists} for several.',
     )
-  values = tuple(map(_strip, pieces))
   if len(pieces) > 1 and '' in pieces:
     raise SettingError(
       name, f'must have a value before and after each comma, got {text!r}.'
     )
-  for value in values:
-    if values.count(value) > 1:
-      raise SettingError(
-        name, f'must have each value once, got {value!r} twice in {text!r}.'
-      )
-  return values
+  return tuple(dict.fromkeys(map(_strip, pieces)))
 
 
 def _read_range(name: str, text: str, kind: type) -> Range:
@@ -87,13 +84,6 @@ def _read_range(name: str, text: str, kind: type) -> Range:
       name, f'must be a range above 0 with :log, got {text!r}.'
     )
   return Range(text, low, high, is_log)
-
-
-def _split(name: str, text: str) -> list[str]:
-  """Splits at the commas that are not within brackets."""
-  if re.search(r'[][()]', _HELD.sub('', text)):
-    raise SettingError(name, f'must close each bracket, got {text!r}.')
-  return [piece.strip() for piece in _COMMA.split(text)]
 
 
 def _is_held(piece: str) -> bool:

@@ -94,10 +94,11 @@ def test_a_window_that_is_closed_stops_all(tmp_path):
 def test_runs_of_a_sweep_that_was_killed_stop_by_themselves(tmp_path):
   running = program.repertory(*_GRID, cwd=tmp_path)
   _wait_for_both(running, tmp_path)
+  children = psutil.Process(running.pid).children(recursive=True)
   running.kill()
-  # Started at once, the next one waits for those that write checkpoints.
-  _resume(tmp_path)
+  psutil.wait_procs(children, _SECONDS)
   assert running.wait(_SECONDS).left == []
+  _resume(tmp_path)
   _check_done(tmp_path)
 
 

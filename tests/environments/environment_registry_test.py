@@ -57,22 +57,12 @@ def test_requirements_are_extras_of_the_setup():
 )
 def test_missing_package(name, package, extra):
   factory = registry.make_factory(name)
-  message = (
-    rf"^Environment '{re.escape(name)}' cannot be made.*package {package}"
-    rf".*pip install 'repertory\[{extra}\]'"
-  )
+  message = rf"package {package}.*pip install 'repertory\[{extra}\]'"
   with _hide(package):
     with pytest.raises(ImportError, match=message):
       factory(0)
     with pytest.raises(ImportError, match=message):
       factory.make_batch([0] * 8)
-
-
-def test_missing_package_of_an_environment():
-  factory = registry.make_factory('gym:phys2d/CartPole-v1')
-  message = "^Environment 'gym:phys2d/CartPole-v1' cannot be made.*jax"
-  with _hide('jax'), pytest.raises(ImportError, match=message):
-    factory.make_batch([0] * 8)
 
 
 def test_pictures_that_do_not_come():

@@ -334,9 +334,7 @@ class TestOthers:
     _, out, _ = run_command('sweep', '--help')
     names = re.findall(r'(?m)^  --(?:\[no\])?(\w+)', out)
     assert names[:3] == ['directory', 'seeds', 'parallel']
-    of_sweep = {
-      'seeds', 'parallel', 'study', 'study_seed', 'objective', 'prune'
-    }  # fmt: skip
+    of_sweep = {'seeds', 'parallel', 'study', 'study_seed'}
     assert sorted(names) == sorted(flags.TRAIN_NAMES | of_sweep)
 
   def test_unknown_command_is_reported(self, run_command):

@@ -100,11 +100,9 @@ class TestJoin:
     with pytest.raises(SettingError, match=r'--config.lr: 0.2 there, 0.3 now'):
       ask(0.3)
 
-  def test_two_equal_combinations_are_refused(self, manifest):
-    with pytest.raises(
-      SettingError, match=r'are equal: --config.lr=.1 and --config.lr=0.1'
-    ):
-      _join(manifest, {'config.lr': ('.1', '.2', '0.1')})
+  def test_equal_combinations_are_one(self, manifest):
+    paths = _join(manifest, {'config.lr': ('.1', '.2', '0.1')})
+    assert paths == ['lr=.1/seed_0', 'lr=.2/seed_0']
 
   def test_all_runs_may_continue_to_more_steps(self, manifest):
     first = _join(manifest, {'config.lr': ('.1', '.2')})
@@ -113,11 +111,15 @@ class TestJoin:
     assert manifest.codes == dict.fromkeys(first)
     assert manifest.fixed['steps'] == 200
 
-  def test_some_runs_may_not_and_none_to_fewer(self, manifest):
-    _join(manifest, {'config.lr': ('.1', '.2')})
-    with pytest.raises(SettingError, match=r'steps must be 100, .*: lr=.2/se'):
-      _join(manifest, {'config.lr': ('.1',)}, steps=200)
-    with pytest.raises(SettingError, match='--steps: 100 there, 99 now'):
+  def test_those_not_requested_are_unfinished_and_none_has_fewer(
+    self, manifest
+  ):
+    manifest.codes = dict.fromkeys(
+      _join(manifest, {'config.lr': ('.1', '.2')}), 0
+    )
+    _join(manifest, {'config.lr': ('.1',)}, steps=200)
+    assert manifest.codes == {'lr=.1/seed_0': None, 'lr=.2/seed_0': None}
+    with pytest.raises(SettingError, match='--steps: 200 there, 99 now'):
       _join(manifest, {'config.lr': ('.1', '.2')}, steps=99)
 
   def test_a_study_is_no_grid_and_keeps_its_settings(self, manifest):
@@ -125,7 +127,7 @@ class TestJoin:
     for _ in range(2):
       manifest.add_study(settings)
     with pytest.raises(
-      SettingError, match=r'--config.lr: 0..1 there, 0..2 now; --steps: 100 th'
+      SettingError, match=r'--config.lr: 0..1 there, 0..2 now'
     ):
       manifest.add_study({'config.lr': '0..2'})
     with pytest.raises(SettingError, match='must be of a sweep without --stud'):
@@ -144,12 +146,11 @@ class TestFile:
 
   def test_a_run_that_was_deleted_is_not_done(self, manifest, tmp_path):
     _join(manifest, {})
-    run = manifest_lib.make_run('', {'seed': '0'})
-    assert not manifest.is_done(run)
+    assert not manifest.done()
     manifest.codes['seed_0'] = 0
-    assert not manifest.is_done(run)
+    assert not manifest.done()
     (tmp_path / 'seed_0').mkdir()
-    assert manifest.is_done(run)
+    assert manifest.done() == {'seed_0'}
 
   def test_a_new_directory_holds_nothing(self, tmp_path):
     (tmp_path / 'notes.txt').write_text('mine')
@@ -168,11 +169,15 @@ class TestFile:
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).symlink_to(tmp_path)
     plan: Any = types.SimpleNamespace(
-      join=lambda manifest: None, num_done=lambda: 0
+      join=lambda manifest: None, open=lambda: None
     )
-    with pytest.raises(SettingError, match=f'{name} must be .* symbolic link'):
-      sweep.check(manifest.directory, plan, fresh=False)
-    assert sweep.check(manifest.directory, plan, fresh=True) == 0
+    with (
+      pytest.raises(SettingError, match=f'{name} must be .* symbolic link'),
+      sweep.opened(manifest.directory, plan, fresh=False),
+    ):
+      pass
+    with sweep.opened(manifest.directory, plan, fresh=True) as found:
+      assert not found.codes
 
   @pytest.mark.parametrize(
     ('contents', 'problem'),
@@ -194,13 +199,9 @@ class TestFile:
   @pytest.mark.parametrize(
     ('wrong', 'message'),
     [
-      ({'groups': {'../elsewhere': {'config.lr': 0.1}}}, "'../elsewhere'"),
-      ({'groups': {'lr=.1': 3}}, 'not a mapping'),
-      ({'fixed': {}}, "group 'lr=.1' must have steps, got None"),
-      (
-        {'codes': {'lr=.1/../../seed_0': 0}},
-        r"runs of groups, got 'lr=.1/\.\.",
-      ),
+      ({'groups': {'../elsewhere': {'config.lr': 0.1}}}, "'../elsewhere/"),
+      ({'groups': {'lr=.1': 3}}, "no attribute 'items'"),
+      ({'codes': {'lr=.1/../../seed_0': 0}}, r"got 'lr=.1/\.\."),
     ],
   )
   def test_invalid_entries_are_refused(self, manifest, wrong, message):

@@ -1,13 +1,17 @@
 """Tests of the process pool, with minimal processes."""
 
+import contextlib
 import os
 import signal
 import sys
+import time
+from concurrent import futures
+from typing import Any
 
 import psutil
 import pytest
 
-from repertory.launch.sweeps import manifest, plans, sweep
+from repertory.launch.sweeps import manifest, sweep
 
 # Creates a file in the run's directory, and then runs its last argument as
 # Python code.
@@ -32,37 +36,22 @@ note('ended')
 _SECONDS = 60
 
 
-class _Plan(plans.SweepPlan):
-  """Plan that records results, and stops some runs; watches the pool."""
+class _Plan:
+  """Plan of given runs."""
 
   def __init__(self, runs):
-    super().__init__()
-    self._waiting.extend(runs)
-    self.ended = {}
-    self.given_up = []
-    self.counts = []
-    self.num_begun = 0
-    self.watch = lambda: None
+    self.waiting = [*runs]
 
   def next(self):
-    run = super().next()
-    self.num_begun += run is not None
-    return run
+    return self.waiting.pop(0) if self.waiting else None
 
-  def unwanted(self):
-    self.counts.append(self.num_begun - len(self.ended))
-    self.watch()
-    return self.given_up
-
-  def end(self, ended):
-    self.ended[ended.run.group] = ended
+  def end(self, run):
+    pass
 
 
 @pytest.fixture(autouse=True)
 def cheap_children(monkeypatch):
-  monkeypatch.setattr(
-    sweep, 'command', lambda module: [sys.executable, '-c', _SCRIPT]
-  )
+  monkeypatch.setattr(sweep, 'command', lambda: [sys.executable, '-c', _SCRIPT])
   yield
   left = psutil.Process().children(recursive=True)
   for process in left:
@@ -72,19 +61,19 @@ def cheap_children(monkeypatch):
 
 def _runs(*codes):
   return [
-    manifest.SweepRun(f'run_{i}', '0', (f'--code={code}',))
+    manifest.SweepRun(f'run_{i}', f'run_{i}/seed_0', (f'--code={code}',))
     for i, code in enumerate(codes)
   ]
 
 
-def _run(tmp_path, plan, parallel, stop_seconds: float = _SECONDS):
-  return sweep.Pool(
-    plan,
-    manifest.SweepManifest(str(tmp_path)),
-    lambda run: [f'--directory={tmp_path / run.path}'],
-    parallel,
-    stop_seconds,
-  ).run()
+def _run(tmp_path, runs, parallel, stop_seconds: float = _SECONDS):
+  """Returns the pool after it ran, its signal, and codes by group."""
+  plan: Any = _Plan(runs)
+  found = manifest.SweepManifest(str(tmp_path))
+  pool = sweep.Pool(plan, found, parallel, stop_seconds)
+  number = pool.run()
+  codes = {os.path.dirname(path): code for path, code in found.codes.items()}
+  return pool, number, codes
 
 
 def _noted(tmp_path, run):
@@ -94,27 +83,31 @@ def _noted(tmp_path, run):
   return {what: float(at) for at, what in map(str.split, lines)}
 
 
-def _once(tmp_path, runs, what, act):
-  """Returns a watcher that acts once, after all runs have made a note."""
-  is_done = []
+@contextlib.contextmanager
+def _signals_after(tmp_path, runs, what, *numbers):
+  """Sends signals to this process after all runs have made a note."""
 
   def watch():
-    if not is_done and all(what in _noted(tmp_path, run) for run in runs):
-      is_done.append(True)
-      act()
+    while not all(what in _noted(tmp_path, run) for run in runs):
+      time.sleep(0.05)
+    for number in numbers:
+      os.kill(os.getpid(), number)
+      time.sleep(0.1)
 
-  return watch
-
-
-def _send(number):
-  return lambda: os.kill(os.getpid(), number)
+  with futures.ThreadPoolExecutor() as threads:
+    threads.submit(watch)
+    yield
 
 
 def test_runs_n_at_a_time(tmp_path):
-  plan = _Plan(_runs(*['time.sleep(.3)'] * 3))
-  assert _run(tmp_path, plan, 2) is None
-  assert [ended.code for ended in plan.ended.values()] == [0] * 3
-  assert max(plan.counts) == 2
+  runs = _runs(*['time.sleep(.3)'] * 3)
+  _, number, codes = _run(tmp_path, runs, 2)
+  assert number is None
+  assert codes == dict.fromkeys(['run_0', 'run_1', 'run_2'], 0)
+  first, second, third = (_noted(tmp_path, run) for run in runs)
+  assert first['begun'] < second['ended']
+  assert second['begun'] < first['ended']
+  assert third['begun'] > min(first['ended'], second['ended'])
 
 
 def test_a_run_that_fails_leaves_the_others_alone(tmp_path):
@@ -128,27 +121,24 @@ def test_a_run_that_fails_leaves_the_others_alone(tmp_path):
   output.parent.mkdir(parents=True)
   output.write_text('earlier\n')
   (tmp_path / 'run_2').write_text('A file where a folder should be.')
-  plan = _Plan(runs)
-  assert _run(tmp_path, plan, 3) is None
-  ended = plan.ended
-  assert [ended[f'run_{i}'].code for i in range(4)] == [7, -9, None, 0]
-  assert ended['run_0'].lines == ['first', 'last words']
+  pool, number, codes = _run(tmp_path, runs, 3)
+  assert number is None
+  assert [codes[f'run_{i}'] for i in range(4)] == [7, -9, None, 0]
+  failures = {os.path.dirname(one.path): one for one in pool.failures}
+  assert failures.keys() == {'run_0', 'run_1', 'run_2'}
+  assert failures['run_0'].lines == ['first', 'last words']
   assert output.read_text() == 'earlier\nfirst\nlast words\n'
-  assert 'could not start' in ended['run_2'].lines[0]
-  assert not any(one.was_stopped for one in ended.values())
+  assert 'could not start' in failures['run_2'].lines[0]
 
 
 def test_a_signal_lets_all_stop_and_begins_no_other(tmp_path):
-  number = signal.SIGHUP
   runs = _runs(*['time.sleep(60)'] * 3)
-  plan = _Plan(runs)
-  plan.watch = _once(tmp_path, runs[:2], 'begun', _send(number))
-  assert _run(tmp_path, plan, 2) == number
-  codes = {group: one.code for group, one in plan.ended.items()}
-  assert codes == dict.fromkeys(['run_0', 'run_1'], 128 + signal.SIGTERM)
-  assert all(one.was_stopped for one in plan.ended.values())
+  with _signals_after(tmp_path, runs[:2], 'begun', signal.SIGHUP):
+    pool, number, codes = _run(tmp_path, runs, 2)
+  assert number == signal.SIGHUP
+  assert codes == dict.fromkeys(['run_0', 'run_1'])
+  assert not pool.failures
   assert 'stopped' in _noted(tmp_path, runs[0])
-  assert plan.num_begun == 2
 
 
 _DEAF = 'signal.signal(15, signal.SIG_IGN); note("deaf"); time.sleep(60)'
@@ -156,44 +146,15 @@ _DEAF = 'signal.signal(15, signal.SIG_IGN); note("deaf"); time.sleep(60)'
 
 def test_a_run_that_does_not_stop_in_time_is_killed(tmp_path):
   runs = _runs(_DEAF)
-  plan = _Plan(runs)
-  plan.watch = _once(tmp_path, runs, 'deaf', _send(signal.SIGTERM))
-  assert _run(tmp_path, plan, 1, stop_seconds=0.5) == signal.SIGTERM
-  assert plan.ended['run_0'].code == -signal.SIGKILL
+  with _signals_after(tmp_path, runs, 'deaf', signal.SIGTERM):
+    _, number, codes = _run(tmp_path, runs, 1, stop_seconds=0.5)
+  assert (number, codes) == (signal.SIGTERM, {'run_0': None})
 
 
 def test_a_second_interrupt_kills_all_at_once(tmp_path):
   runs = _runs(_DEAF, _DEAF)
-  plan = _Plan(runs)
-
-  def interrupt_twice():
-    _send(signal.SIGINT)()
-    _send(signal.SIGINT)()
-
-  plan.watch = _once(tmp_path, runs, 'deaf', interrupt_twice)
-  with pytest.raises(KeyboardInterrupt):
-    _run(tmp_path, plan, 2)
-
-
-def test_an_error_of_the_sweep_itself_lets_runs_stop_first(tmp_path):
-  runs = _runs('time.sleep(60)')
-  plan = _Plan(runs)
-
-  def fail():
-    raise OSError('disk full')
-
-  plan.watch = _once(tmp_path, runs, 'begun', fail)
-  with pytest.raises(OSError, match='disk full'):
-    _run(tmp_path, plan, 1)
-  assert 'stopped' in _noted(tmp_path, runs[0])
-
-
-def test_runs_that_are_not_wanted_are_stopped(tmp_path):
-  runs = _runs('time.sleep(60)', 'time.sleep(.5)')
-  plan = _Plan(runs)
-  plan.watch = _once(
-    tmp_path, runs[:1], 'begun', lambda: plan.given_up.append(runs[0])
-  )
-  assert _run(tmp_path, plan, 2) is None
-  assert plan.ended['run_0'].was_stopped
-  assert plan.ended['run_1'].code == 0
+  with (
+    _signals_after(tmp_path, runs, 'deaf', signal.SIGINT, signal.SIGINT),
+    pytest.raises(KeyboardInterrupt),
+  ):
+    _run(tmp_path, runs, 2)

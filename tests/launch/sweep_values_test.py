@@ -11,7 +11,7 @@ class TestRead:
     ('text', 'kind', 'expected'),
     [
       ('1e-3,3e-4', float, ('1e-3', '3e-4')),
-      ('None,3', int, ('None', '3')),
+      ('None,3,None', int, ('None', '3')),
       ('[a,b],c', str, ('a,b', 'c')),
       ('a[1,2]b', str, ('a[1,2]b',)),
       ('[a]b[c]', str, ('[a]b[c]',)),
@@ -47,7 +47,6 @@ class TestRead:
       ),
       ('[64,64],256', tuple, r"write \[64,64\],\[256\], got '\[64,64\],256'"),
       ('1,', int, "must have a value before and after each comma, got '1,'"),
-      ('1,2,1', int, "must have each value once, got '1' twice in '1,2,1'"),
       ('[1,2', tuple, r"must close each bracket, got '\[1,2'"),
       ('1..', int, "must be values, or one range such as 1..10 .* got '1..'"),
       ('1..3:exp', int, "must be of type int, got '3:exp'"),

@@ -6,7 +6,7 @@ from repertory import launch
 from repertory.agents import dqn
 from repertory.agents.reward_models import rnd
 from repertory.components.checkpoints import checkpointing
-from repertory.launch.cli import commands, dry_runs
+from repertory.launch.cli import commands, sweep_command
 from support.replay import recorded_episodes
 
 _CONFIG = {
@@ -161,8 +161,8 @@ def test_what_there_is_is_listed(capsys):
 
 @pytest.mark.parametrize('flag', ['reward_model', 'wrap'])
 def test_sweeps_read_reward_models_by_both_names(flag):
-  found = dry_runs.read_settings(
-    [f'--{flag}=rnd', f'--{flag}.embedding_size=3'], left_out=()
+  found = sweep_command.read_settings(
+    [f'--{flag}=rnd', f'--{flag}.embedding_size=3']
   )
   assert found['reward_model'] == 'rnd'
   assert found['reward_model.embedding_size'] == 3

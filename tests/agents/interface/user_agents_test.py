@@ -110,7 +110,7 @@ class TestMake:
     [
       ({'moood': 'wild'}, "agent 'own_agent:Own'. Did you mean 'mood'?"),
       ({'mood': 'sad'}, 'must be one of calm, wild, got'),
-      ({'table': '{}'}, 'Only code can give such a value.'),
+      ({'table': '{}'}, "must be of type dict, got '{}'."),
       ({'n_step': '0'}, 'n_step must be at least 1'),
     ],
   )
@@ -143,10 +143,6 @@ _WRONG = """
 
   class NoBuilder: pass
 
-  class Abstract(builder.Builder):
-    config: dqn.DQNConfig
-    def make_network(self, spec): pass
-
   class Silent(builder.Builder):
     def make_network(self, spec): pass
     def make_policy(self, network, acting): pass
@@ -158,10 +154,6 @@ _WRONG = """
 
   class OfUndecorated(dqn.DQNBuilder):
     config: Undecorated
-
-  class Demanding(dqn.DQNBuilder):
-    def __init__(self, config: dqn.DQNConfig, size):
-      super().__init__(config)
 
   class Unknown(dqn.DQNBuilder):
     config: 'Unheard'
@@ -176,13 +168,8 @@ class TestWrong:
       ('own_wrong:OfUndecoratd', ["Did you mean 'OfUndecorated'"]),
       ('own_wrong:make', ['a subclass of repertory.', 'a function, make']),
       ('own_wrong:NoBuilder', ['a subclass of', 'found a type, NoBuilder']),
-      (
-        'own_wrong:Abstract',
-        ['a builder that implements experience, make_policy, make_update;'],
-      ),
       ('own_wrong:Silent', ['Silent to declare its config', 'no declaration.']),
       ('own_wrong:OfUndecorated', ['a frozen dataclass', 'Undecorated']),
-      ('own_wrong:Demanding', ['Demanding(config)', "argument: 'size'"]),
       ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
     ],
   )
@@ -193,12 +180,6 @@ class TestWrong:
     assert raised.value.setting == 'agent'
     for part in (f"got '{thing}', but ", *expected):
       assert part in str(raised.value)
-
-  @pytest.mark.parametrize('presets', ['[1]', "{'wild': 3}"])
-  def test_presets(self, write_module, presets):
-    write_module('own_agent', f'{_OWN}\n  PRESETS = {presets}')
-    with pytest.raises(settings_lib.SettingError, match='PRESETS in its mod'):
-      registry.get('own_agent:Own')
 
   def test_module_raises(self, write_module):
     write_module('own_broken', 'import unheard_of')
