@@ -89,7 +89,8 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
     if error is None or isinstance(error, (signals.Stopped, NodeError)):
       return
     if not self._passes(error):
-      raise NodeError(of_exception(self._node, error)) from error
+      # Its message has the traceback.
+      raise NodeError(of_exception(self._node, error)) from None
 
 
 def of_exception(node: str, error: BaseException) -> Failure:

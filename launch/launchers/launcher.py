@@ -320,12 +320,14 @@ class Workers(abc.ABC):
         asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
         self._ask_for_stacks(name)
     time.sleep(_STACKS_SECONDS)
-    for name in asked:
-      self._fetch(name)
-    return {
-      name: _rest_of_log(self._paths[name], start)
-      for name, start in asked.items()
-    }
+    self._fetch(*asked)
+    found = {}
+    for name, start in asked.items():
+      path = self._paths[name]  # It may have been deleted.
+      with contextlib.suppress(OSError), open(path, errors='replace') as file:
+        file.seek(start)
+        found[name] = file.read()
+    return found
 
   def _fetch(self, *names: str) -> None:  # noqa: B027
     """Fetches all output of nodes to their files."""
@@ -333,16 +335,6 @@ class Workers(abc.ABC):
   def _ask_for_stacks(self, name: str) -> None:
     """Makes a process print the stacks of its threads."""
     raise NotImplementedError(f'{name} has no process.')
-
-
-def _rest_of_log(path: str, start: int) -> str:
-  """Returns a node's output from byte `start` on."""
-  try:
-    with open(path, errors='replace') as file:
-      file.seek(start)
-      return file.read()
-  except OSError as error:  # It may have been deleted.
-    return f'{type(error).__name__}: {error}\n'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -387,8 +379,9 @@ class Launcher(abc.ABC):
       log_directory: Folder for the output of nodes.
     """
 
-  def check(self) -> None:  # noqa: B027
+  def check(self) -> None:
     """Raises ValueError if the launcher cannot be used in this process."""
+    rpc_lib.chosen()
 
 
 _Kind = TypeVar('_Kind', bound=type[Launcher])

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import ray
 from ray import exceptions as ray_errors
@@ -54,76 +54,60 @@ _EXCLUDED = (
 
 
 class Heartbeat:
-  """Monitors the heartbeat of the cluster's head.
+  """Heartbeat of the cluster's head.
 
   Attributes:
     is_late: Whether the head missed the last heartbeat.
     is_silent: Whether it has missed all for `SILENCE_SECONDS`.
   """
 
-  def __init__(self):
-    self.is_late = self.is_silent = False
-    self._stopped = threading.Event()
-    self._thread = threading.Thread(target=self._listen, daemon=True)
+  is_late = is_silent = False
 
-  def __enter__(self) -> 'Heartbeat':
-    self._thread.start()
-    return self
 
-  def __exit__(self, *error) -> None:
-    self._stopped.set()
-    self._thread.join(_BEAT_TIMEOUT_SECONDS)
+@contextlib.contextmanager
+def _monitored() -> Iterator[Heartbeat]:
+  """Monitors the heartbeat of the cluster's head while the block runs."""
+  heartbeat, ended = Heartbeat(), threading.Event()
+  # No public call of Ray has a time-out.
+  client = getattr(ray_worker.global_worker, 'gcs_client')  # noqa: B009
 
-  def _listen(self) -> None:
+  def monitor():
     replied_at = time.monotonic()
-    # No public call of Ray has a time-out.
-    client = getattr(ray_worker.global_worker, 'gcs_client')  # noqa: B009
-    while not self._stopped.wait(_BEAT_SECONDS):
+    while not ended.wait(_BEAT_SECONDS):
       try:
         client.internal_kv_exists(b'repertory', None, _BEAT_TIMEOUT_SECONDS)
       except Exception:
-        self.is_late = True
-        self.is_silent = time.monotonic() - replied_at > SILENCE_SECONDS
+        heartbeat.is_late = True
       else:
-        replied_at, self.is_late = time.monotonic(), False
-        self.is_silent = False
+        replied_at, heartbeat.is_late = time.monotonic(), False
+      heartbeat.is_silent = time.monotonic() - replied_at > SILENCE_SECONDS
+
+  thread = threading.Thread(target=monitor, daemon=True)
+  thread.start()
+  try:
+    yield heartbeat
+  finally:
+    ended.set()
+    thread.join(_BEAT_TIMEOUT_SECONDS)
 
 
-class ClusterHost(NamedTuple):
-  """A host of the cluster."""
-
-  name: str  # Ray's id.
-  address: str
-  resources: Mapping[str, float]
-
-
-def living_hosts() -> list[ClusterHost]:
-  """Returns all hosts that are alive."""
-  return [
-    ClusterHost(host['NodeID'], host['NodeManagerAddress'], host['Resources'])
-    for host in ray.nodes()
-    if host['Alive']
-  ]
+def living_hosts() -> list[Mapping[str, Any]]:
+  """Returns Ray's descriptions of all hosts that are alive."""
+  return [host for host in ray.nodes() if host['Alive']]
 
 
 @contextlib.contextmanager
 def connected(address: str) -> Iterator[Heartbeat]:
   """Connects this process to a cluster while the block runs.
 
-  An existing connection is kept. Ray copies the user's own modules to other
-  hosts, see `code_folder`.
+  Ray copies the user's own modules to other hosts, see `code_folder`.
   """
   if ray.is_initialized():
-    connected_to = ray.get_runtime_context().gcs_address
-    if address not in ('', connected_to):
-      raise SettingError(
-        'ray_address',
-        f'must be that of the cluster that this process is connected to, '
-        f'{connected_to}, or left out; got {address!r}.',
-      )
-    with Heartbeat() as heartbeat:
-      yield heartbeat
-    return
+    raise SettingError(
+      'launch_type',
+      "must not be 'ray' in a process that is connected to Ray; call "
+      '`ray.shutdown()` first.',
+    )
   with contextlib.ExitStack() as stack:
     if address:
       code = _runtime_environment()
@@ -146,7 +130,7 @@ def connected(address: str) -> Iterator[Heartbeat]:
       ray.init(configure_logging=False, log_to_driver=False, **settings)
     # Ray reports each killed process; supervision reports those that matter.
     ray_logging.stdout_deduplicator.skip_re = re.compile('')
-    yield stack.enter_context(Heartbeat())
+    yield stack.enter_context(_monitored())
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import launcher, rpc
+from repertory.launch.launchers import launcher
 
 _RESOURCE = re.compile(r'([^:=]+):([^:=]+)=([0-9]*\.?[0-9]+)')
 _KINDS = tuple(kind.name for kind in kinds.KINDS)
@@ -101,7 +101,7 @@ class RayLauncher(launcher.Launcher):
         "needs the package ray, got 'ray' without it: "
         "pip install 'repertory[ray]'.",
       )
-    rpc.chosen()  # Checks the variable.
+    super().check()
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):

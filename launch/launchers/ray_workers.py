@@ -5,6 +5,7 @@ import contextlib
 import dataclasses
 import os
 import sys
+import threading
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
@@ -29,17 +30,15 @@ from repertory.launch.platform import printed
 
 # A supervisor replies at once if its host can be reached.
 _ANSWER_SECONDS = 10.0
-_START_SECONDS = 60.0
-_END_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 # Time-out of placing a node.
 _PLACE_SECONDS = 120.0
 # Period of fetching the output of nodes.
 _READ_SECONDS = 1.0
 
-# Concurrent calls of a supervisor: one waits for the end of the process, and
-# another may hang in disk I/O.
-_CALLS_AT_ONCE = 4
+# Concurrent calls of a supervisor: `run`, perhaps repeated, and others, which
+# may hang in disk I/O.
+_CALLS_AT_ONCE = 8
 
 # Otherwise Ray would hide all GPUs from nodes that request none.
 _GPUS_STAY = {'RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO': '0'}
@@ -66,32 +65,24 @@ def launch(
       workers.end()
 
 
-# Stages of a node: it awaits its address, the start of its process, its end.
-_PLACING, _STARTING, _RUNNING = range(3)
-
-
 @dataclasses.dataclass
 class _Node:
   """State of a node in its current generation.
 
-  Calls to its supervisor are asynchronous and polled. In a running node, there
-  is always one that waits for the end of the process; if it fails because the
-  supervisor is lost, so is the node.
+  Its supervisor has a pending call, which is polled: first of `place`; once all
+  callees are placed, of `run`, which lasts to the end of the process. If that
+  fails because the supervisor is lost, so is the node.
   """
 
   supervisor: Any  # Ray's handle.
   wanted: str  # Address of the preferred host.
   generation: int
-  stage: int = _PLACING
-  call: Any = None  # Pending call of the stage; None if it is to be made.
-  since: float = dataclasses.field(default_factory=time.monotonic)  # Of it.
+  since: float = dataclasses.field(default_factory=time.monotonic)
+  call: Any = None  # The pending call; None if it is to be made.
   place: ray_supervisor.NodeAddress | None = None
-  code: int | None = None  # Exit code; None also if it was lost.
+  is_started: bool = False
   failure: failures.Failure | None = None  # How it ended.
-  # Pending call that fetches output, its time, and the bytes fetched before.
-  reading: Any = None
-  read_at: float = 0.0
-  position: int = 0
+  position: int = 0  # Of its output, up to which it has been fetched.
 
 
 class RayWorkers(launcher.Workers):
@@ -115,16 +106,10 @@ class RayWorkers(launcher.Workers):
     network = settings.bind_interface
     here = ray.get_runtime_context().get_node_id()
     self._hosts = ray_cluster.living_hosts()  # As of the last query.
-    (self._here,) = [host for host in self._hosts if host.name == here]
+    (self._here,) = [host for host in self._hosts if host['NodeID'] == here]
     self._is_alone = len(self._hosts) == 1
     self._network = None if self._is_alone else network
-    self._check_settings(network)
-    self._nodes: dict[str, _Node] = {}
-    # Living hosts where nodes were lost or did not start.
-    self._avoided: set[str] = set()
-
-  def _check_settings(self, network: str) -> None:
-    found = {kinds.kind_of(name).name for name in self.program.names}
+    found = {kinds.kind_of(name).name for name in program.names}
     for kind in self._resources:
       if kind not in found:
         raise SettingError(
@@ -137,6 +122,13 @@ class RayWorkers(launcher.Workers):
         network_interfaces.of_network(network)
       except ValueError as error:
         raise SettingError('bind_interface', str(error)) from error
+    self._nodes: dict[str, _Node] = {}
+    # Living hosts where nodes were lost or did not start.
+    self._avoided: set[str] = set()
+    self._ended = threading.Event()
+    self._fetching = threading.Lock()  # Held while output is fetched.
+    self._fetcher = threading.Thread(target=self._fetch_output, daemon=True)
+    self._fetcher.start()
 
   def address_of(self, name: str) -> str | None:
     self.is_alive(name)  # Updates its state.
@@ -146,11 +138,11 @@ class RayWorkers(launcher.Workers):
     return place.interface.address(place.port)
 
   def is_alive(self, name: str) -> bool:
-    node = self._nodes[name]
+    node = self._nodes.get(name)
+    if node is None:  # The launch has failed before.
+      return False
     if node.failure is None:
       self._advance(name, node)
-      if node.reading or time.monotonic() > node.read_at + _READ_SECONDS:
-        self._read([name], 0.0)
     return node.failure is None
 
   def failure_of(self, name: str) -> failures.Failure:
@@ -181,11 +173,11 @@ class RayWorkers(launcher.Workers):
   def kill_all(self, names: Collection[str]) -> None:
     alive = {name: self._nodes[name] for name in names if self.is_alive(name)}
     seconds = launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
-    running = [n for n in alive.values() if n.stage == _RUNNING]
-    _wait_for_all([node.supervisor.kill.remote() for node in running], seconds)
+    started = [node for node in alive.values() if node.is_started]
+    _wait_for_all([node.supervisor.kill.remote() for node in started], seconds)
     deadline = time.monotonic() + seconds
     for name, node in alive.items():
-      while node.stage == _RUNNING and self.is_alive(name):
+      while node.is_started and self.is_alive(name):
         if time.monotonic() > deadline:
           break
         time.sleep(_POLL_SECONDS)
@@ -196,69 +188,53 @@ class RayWorkers(launcher.Workers):
   def restart(self, name: str) -> None:
     self._fetch(name)
     node = self._nodes[name]
-    if node.code is None:
-      self._kill_supervisor(node)
-      if not self._heartbeat.is_late:  # Otherwise the query would hang.
-        self._hosts = ray_cluster.living_hosts()
-      self.place(name, node.generation + 1)
-      return
-    node.stage, node.call = _STARTING, None
-    node.code = node.failure = None
-    node.generation += 1
-    self._advance(name, node)
+    self._kill_supervisor(node)
+    if not self._heartbeat.is_late:  # Otherwise the query would hang.
+      self._hosts = ray_cluster.living_hosts()
+    self.place(name, node.generation + 1)
 
   def end(self) -> None:
     for name, node in self._nodes.items():
-      if node.stage != _RUNNING:
-        self._kill_supervisor(node)
+      if not node.is_started:
         node.failure = node.failure or failures.of_exit(name, 0)
     super().end()
+    self._ended.set()
+    self._fetcher.join()
     self._fetch(*self._nodes)
-    supervisors = [node.supervisor for node in self._nodes.values()]
-    _wait_for_all([one.end.remote() for one in supervisors], _END_SECONDS)
     for node in self._nodes.values():
       self._kill_supervisor(node)
 
-  def _choose_host(self) -> ray_cluster.ClusterHost | None:
+  def _choose_host(self) -> Mapping[str, Any] | None:
     """Returns the host with the fewest nodes per CPU; None for any.
 
     Excludes hosts where nodes were lost. Ray's own spreading may place all
     nodes without resources on one host.
     """
-    taken = collections.Counter(
-      node.place.address if node.place else node.wanted
-      for node in self._nodes.values()
-    )
-    fit = [host for host in self._hosts if host.address not in self._avoided]
-    return min(
-      fit,
-      key=lambda host: (
-        (taken[host.address] + 1) / max(host.resources.get('CPU', 0), 1)
-      ),
-      default=None,
-    )
+    taken = collections.Counter(map(_address_of, self._nodes.values()))
+
+    def load(host: Mapping[str, Any]) -> float:
+      num_nodes = taken[host['NodeManagerAddress']] + 1
+      return num_nodes / max(host['Resources'].get('CPU', 0), 1)
+
+    fit = [
+      host
+      for host in self._hosts
+      if host['NodeManagerAddress'] not in self._avoided
+    ]
+    return min(fit, key=load, default=None)
 
   def place(self, name: str, generation: int = 0) -> None:
-    """Starts placing a new supervisor of a node."""
+    """Starts placing a new supervisor of a node, preferably on a host."""
     is_pinned = self._is_alone or not kinds.kind_of(name).is_replaceable
     host = self._here if is_pinned else self._choose_host()
-    supervisor = self._make_supervisor(name, host, is_pinned)
-    wanted = host.address if host else ''
-    self._nodes[name] = _Node(supervisor, wanted, generation)
-    self._advance(name, self._nodes[name])
-
-  def _make_supervisor(
-    self, name: str, host: ray_cluster.ClusterHost | None, is_pinned: bool
-  ) -> Any:
-    """Creates the supervisor of a node, preferably on a host."""
-    strategy: Any = 'SPREAD'
     asked = self._resources.get(kinds.kind_of(name).name, {})
+    strategy: Any = 'SPREAD'
     if host is not None:
       # Without requested resources, the preference is strict: otherwise Ray
       # would choose other hosts, even faulty ones, if the host is slow to
       # reply.
       strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
-        host.name, soft=bool(asked) and not is_pinned
+        host['NodeID'], soft=bool(asked) and not is_pinned
       )
     options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
     own = {k: n for k, n in asked.items() if k not in _OPTIONS}
@@ -276,22 +252,21 @@ class RayWorkers(launcher.Workers):
         'node_resources',
         f'must be resources that Ray accepts, got {asked}: {text_of(error)}',
       ) from error
-    return supervisor.remote(name)
+    wanted = host['NodeManagerAddress'] if host else ''
+    self._nodes[name] = _Node(supervisor.remote(name), wanted, generation)
+    self._advance(name, self._nodes[name])
 
   def _advance(self, name: str, node: _Node) -> None:
-    """Advances a node's state by the results of its calls."""
+    """Advances a node's state by the result of its pending call."""
+    node.call = node.call or self._make_call(name, node)
+    if node.call is None or not _wait_for_all([node.call], 0):
+      self._check_time(name, node)
+      return
+    call, node.call = node.call, None
     try:
-      while node.failure is None and self._is_answered(name, node):
-        call, node.call = node.call, None
-        result: Any = ray.get(call)
-        if node.stage == _PLACING:
-          node.place, node.stage = result, _STARTING
-        elif node.stage == _STARTING:
-          node.stage = _RUNNING
-        elif result is not None:
-          node.code, node.failure = result, failures.of_exit(name, result)
+      result: Any = ray.get(call)
     except ray_errors.ActorUnavailableError:  # It may recover.
-      pass
+      return
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
       cause = getattr(error, 'cause', error)
       self._lose(
@@ -306,29 +281,42 @@ class RayWorkers(launcher.Workers):
         name, f'Ray says: {message}\n{_describe_place(node)} was lost.'
       )
     else:
-      self._check_time(name, node)
-
-  def _is_answered(self, name: str, node: _Node) -> bool:
-    """Makes the call of a node's stage, if due; returns whether it is done."""
-    if node.call is None:
-      if node.stage == _PLACING:
-        node.call = node.supervisor.place.remote(
-          self._network, self._allows_public, self.program[name].kind.serves
-        )
-      elif node.stage == _STARTING:
-        node.call, node.since = self._start(name, node), time.monotonic()
+      if node.place is None:
+        node.place = result
+        node.call = self._make_call(name, node)
       else:
-        node.call = node.supervisor.wait_for_end.remote()
-    return node.call is not None and _is_done(node.call)
+        node.failure = failures.of_exit(name, result)
+
+  def _make_call(self, name: str, node: _Node) -> Any:
+    """Makes the node's next call; returns None while a callee has no place."""
+    if node.place is None:
+      return node.supervisor.place.remote(
+        self._network, self._allows_public, self.program[name].kind.serves
+      )
+    peers = {n: self.address_of(n) for n in self.program.callees_of(name)}
+    if None in peers.values():
+      return None
+    launch_spec = node_process.NodeLaunchSpec(
+      self.program[name],
+      cast(Mapping[str, str], peers),
+      self.program.rpc,
+      node.place.port,
+      node.place.interface,
+      node.generation,
+    )
+    node.is_started = True
+    return node.supervisor.run.remote(
+      cloudpickle.dumps(launch_spec), sys.path, os.getcwd()
+    )
 
   def _lose(self, name: str, loss: str, **properties: Any) -> None:
     """Records a loss, after which the node's host is avoided."""
     node, properties = self._nodes[name], {'is_lost': True, **properties}
     node.failure = failures.Failure(name, loss, **properties)
-    self._avoided.add(node.place.address if node.place else node.wanted)
+    self._avoided.add(_address_of(node))
 
   def _check_time(self, name: str, node: _Node) -> None:
-    """Marks a node as lost if it is not placed or started in time."""
+    """Marks a node as lost if it is not placed in time."""
     seconds = time.monotonic() - node.since
     if node.place is None and seconds > _PLACE_SECONDS:
       asked = self._resources.get(kinds.kind_of(name).name)
@@ -339,25 +327,6 @@ class RayWorkers(launcher.Workers):
         f'{_in_words(ray.available_resources())}.'
       )
       node.failure = failures.Failure(name, loss, is_lost=True)
-    elif node.stage == _STARTING and node.call and seconds > _START_SECONDS:
-      where = _describe_place(node)
-      self._lose(name, f'{where} did not start it within {_START_SECONDS:g} s.')
-
-  def _start(self, name: str, node: _Node) -> Any:
-    """Starts a node's current generation if all its callees are placed."""
-    peers = {n: self.address_of(n) for n in self.program.callees_of(name)}
-    if node.place is None or None in peers.values():
-      return None
-    launch_spec = node_process.NodeLaunchSpec(
-      self.program[name],
-      cast(Mapping[str, str], peers),
-      self.program.rpc,
-      node.place.port,
-      node.place.interface,
-    )
-    return node.supervisor.start.remote(
-      cloudpickle.dumps(launch_spec), sys.path, os.getcwd(), node.generation
-    )
 
   def _kill_supervisor(self, node: _Node) -> None:
     """Kills a supervisor, and so its process."""
@@ -365,33 +334,35 @@ class RayWorkers(launcher.Workers):
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
 
-  def _fetch(self, *names: str) -> None:
-    # A pending call may return earlier output.
-    self._read([n for n in names if self._nodes[n].reading], _ANSWER_SECONDS)
-    self._read(names, _ANSWER_SECONDS)
+  def _fetch_output(self) -> None:
+    """Fetches output of nodes to their files until the end."""
+    while not self._ended.wait(_READ_SECONDS):
+      self._fetch(*self._nodes)
 
-  def _read(self, names: Sequence[str], seconds: float) -> None:
+  def _fetch(self, *names: str) -> None:
     """Fetches output of nodes to their files, if their supervisors reply."""
-    nodes = {name: self._nodes[name] for name in names}
-    for node in nodes.values():
-      if node.reading is None:
-        node.reading = node.supervisor.read.remote(node.position)
-        node.read_at = time.monotonic()
-    _wait_for_all([node.reading for node in nodes.values()], seconds)
-    for name, node in nodes.items():
-      if not _is_done(node.reading):
-        continue
-      call, node.reading = node.reading, None
-      with contextlib.suppress(OSError, ray_errors.RayError):
-        found, node.position = ray.get(call)
-        if found:
-          path = self._paths[name]
-          os.makedirs(os.path.dirname(path), exist_ok=True)
-          with open(path, 'ab') as file:
-            file.write(found)
+    with self._fetching:
+      nodes = {n: self._nodes[n] for n in names if self._nodes[n].place}
+      reading = {
+        node.supervisor.read.remote(node.position): name
+        for name, node in nodes.items()
+      }
+      for call in _wait_for_all(list(reading), _ANSWER_SECONDS):
+        name = reading[call]
+        with contextlib.suppress(OSError, ray_errors.RayError):
+          found, nodes[name].position = ray.get(call)
+          if found:
+            os.makedirs(os.path.dirname(self._paths[name]), exist_ok=True)
+            with open(self._paths[name], 'ab') as file:
+              file.write(found)
 
   def _ask_for_stacks(self, name: str) -> None:
     self._nodes[name].supervisor.ask_for_stacks.remote()
+
+
+def _address_of(node: _Node) -> str:
+  """Returns the address of a node's host, or of the preferred one."""
+  return node.place.address if node.place else node.wanted
 
 
 def _describe_place(node: _Node) -> str:
@@ -400,13 +371,11 @@ def _describe_place(node: _Node) -> str:
   return f'Its host, {node.place.address}, or its supervisor there,'
 
 
-def _wait_for_all(calls: Sequence[Any], seconds: float) -> None:
-  if calls:
-    ray.wait(list(calls), num_returns=len(calls), timeout=seconds)
-
-
-def _is_done(call: Any) -> bool:
-  return bool(ray.wait([call], timeout=0)[0])
+def _wait_for_all(calls: Sequence[Any], seconds: float) -> Sequence[Any]:
+  """Waits for calls; returns those that are done."""
+  if not calls:
+    return []
+  return ray.wait(list(calls), num_returns=len(calls), timeout=seconds)[0]
 
 
 def _in_words(resources: Mapping[str, float]) -> str:

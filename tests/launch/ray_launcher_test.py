@@ -47,7 +47,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
   with launcher.launch(planned, str(tmp_path)) as workers:
     _wait(lambda: workers.is_alive(_SERVICE) and workers.address_of(_SERVICE))
     client = workers.client(_SERVICE)
-    assert client.futures.generation().result(_SECONDS) == 0
+    assert client.futures.context().result(_SECONDS) == (0, True)
     _wait(lambda: f'{_SERVICE} starts generation 0' in workers.log_of(_SERVICE))
     supervisor = _supervisor_of_a_node()
     (node,) = supervisor.children()
@@ -62,7 +62,7 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
     assert _SERVICE in workers.waiting()
     _wait(lambda: workers.is_alive(_SERVICE) and workers.address_of(_SERVICE))
     client = workers.client(_SERVICE)
-    assert client.futures.generation().result(_SECONDS) == 1
+    assert client.futures.context().result(_SECONDS) == (1, True)
     log = workers.log_of(_SERVICE)
     for generation in (0, 1):
       assert f'{_SERVICE} starts generation {generation}' in log
