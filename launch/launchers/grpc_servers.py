@@ -115,12 +115,18 @@ def serving(
   Raises:
     RuntimeError: If the port is in use.
   """
-  answers = ReplyCache()
+  replies = ReplyCache()
+
+  def handle(method: str, request: bytes, context: Any) -> bytes:
+    """Handles a call; a retried call gets the reply of the first."""
+    call = dict(context.invocation_metadata())[_CALL]
+    return replies.get(call, lambda: _reply(served[method], request))
+
   handlers = {
     f'/{_SERVICE}/{name}': grpc.unary_unary_rpc_method_handler(
-      functools.partial(_take, method, answers)
+      functools.partial(handle, name)
     )
-    for name, method in served.items()
+    for name in served
   }
   threads: Any = _DaemonThreads(num_threads)
   listener = grpc.server(
@@ -151,13 +157,15 @@ class _Admitting(grpc.GenericRpcHandler):
   def __init__(self, handlers: Mapping[str, Any], token: bytes):
     self._handlers = handlers
     self._token = token
+    # Of a stream: others receive the message before they are called.
+    self._refusing = grpc.stream_unary_rpc_method_handler(_refuse)
 
   def service(self, handler_call_details: Any) -> Any:
     """Returns the gRPC handler of a method; None if there is no such method."""
     metadata = dict(handler_call_details.invocation_metadata)
     token = metadata.get(_TOKEN, '').encode()
     if not hmac.compare_digest(token, self._token):
-      return _REFUSING
+      return self._refusing
     return self._handlers.get(handler_call_details.method)
 
 
@@ -168,22 +176,7 @@ def _refuse(requests: Any, context: Any) -> None:
   )
 
 
-# A stream handler: others receive the message before they are called.
-_REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
-
-
-def _take(
-  method: Callable[..., Any],
-  answers: 'ReplyCache',
-  request: bytes,
-  context: Any,
-) -> bytes:
-  """Handles a call; a retried call gets the reply of the first."""
-  metadata = dict(context.invocation_metadata())
-  return answers.get(metadata[_CALL], lambda: _answer(method, request))
-
-
-def _answer(method: Callable[..., Any], request: bytes) -> bytes:
+def _reply(method: Callable[..., Any], request: bytes) -> bytes:
   """Runs a call; returns a pickled pair of success and result."""
   try:
     arguments, named = cloudpickle.loads(request)

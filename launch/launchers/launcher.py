@@ -29,10 +29,6 @@ _EXIT_SECONDS = 5.0
 HURRIED_SECONDS = 0.5
 
 _POLL_SECONDS = 0.1
-
-# Time for processes to print their stacks.
-_STACKS_SECONDS = 1.0
-
 _LOG_LINES = 20
 # Harmless messages of XLA in TensorFlow 2.15 at its first compilation.
 _NOISE = re.compile(
@@ -121,21 +117,18 @@ class NodeGraph:
         does not serve, or a colocated node takes part in a phase.
     """
     taken = [name for one in self for name in one.names]
-    for name in node.names:
-      if name in taken:
-        raise ValueError(f'node names must differ, got {name!r} twice.')
-      kinds.kind_of(name)
-    for one in node.beside:
-      if one.kind.phase is not None:
+    for one in (node, *node.beside):
+      if one.name in taken:
+        raise ValueError(f'node names must differ, got {one.name!r} twice.')
+      if one.kind.phase is not None and one is not node:
         raise ValueError(
           f'nodes beside {node.name!r} must have no part in a phase, since '
           f'their completion is not reported; got {one.name!r}.'
         )
-    for caller in (node, *node.beside):
-      for name in caller.calls:
+      for name in one.calls:
         if name not in self._nodes or not self._nodes[name].kind.serves:
           raise ValueError(
-            f'calls of {caller.name!r} must go to nodes that serve and were '
+            f'calls of {one.name!r} must go to nodes that serve and were '
             f'added before, {self.served}; got {name!r}.'
           )
     self._nodes[node.name] = node
@@ -163,15 +156,6 @@ class NodeGraph:
     """Names of the serving nodes, which run until they are shut down."""
     return [node.name for node in self if node.kind.serves]
 
-  @property
-  def labels(self) -> dict[str, str]:
-    """Paths of output files, <kind>/<index among its kind>, by name."""
-    counts = collections.defaultdict(itertools.count)
-    return {
-      node.name: f'{node.kind.name}/{next(counts[node.kind.name])}'
-      for node in self
-    }
-
   def owner_of(self, name: str) -> str:
     """Returns the node that owns the thread or process of a node."""
     for node in self:
@@ -198,13 +182,16 @@ class Workers(abc.ABC):
   ):
     """Takes the addresses of serving nodes, by name, if known.
 
-    Output of processes is in files named by `NodeGraph.labels`.
+    Output of processes is in files <kind>/<index among its kind>.
     """
     self.program = program
     self._addresses = addresses
+    counts: Any = collections.defaultdict(itertools.count)
     self._paths = {
-      name: os.path.join(log_directory, label)
-      for name, label in program.labels.items()
+      node.name: os.path.join(
+        log_directory, node.kind.name, str(next(counts[node.kind]))
+      )
+      for node in program
     }
 
   @property
@@ -257,9 +244,7 @@ class Workers(abc.ABC):
   def wait_for_end(self, seconds: float) -> None:
     """Waits until all nodes have ended, or for `seconds`."""
     deadline = time.monotonic() + seconds
-    while any(map(self.is_alive, self.names)):
-      if time.monotonic() > deadline:
-        return
+    while any(map(self.is_alive, self.names)) and time.monotonic() < deadline:
       time.sleep(_POLL_SECONDS)
 
   def end(self) -> None:
@@ -281,17 +266,13 @@ class Workers(abc.ABC):
   def kill(self, name: str) -> str | None:
     """Kills a hanging node, with all nodes in its process.
 
-    Returns:
-      The name of the node that owns the killed process; None if the node cannot
-      be killed.
+    Returns the name of the node that owns the killed process; None if the node
+    cannot be killed.
     """
     del name
 
   def restart(self, name: str) -> None:
-    """Restarts a node that has ended, at the same address.
-
-    Only called if the launcher has `can_restart`.
-    """
+    """Restarts a node that has ended, if the launcher has `can_restart`."""
     raise NotImplementedError(f'{name} cannot be restarted.')
 
   def log_of(self, name: str) -> str:
@@ -319,7 +300,7 @@ class Workers(abc.ABC):
         path = self._paths[name]
         asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
         self._ask_for_stacks(name)
-    time.sleep(_STACKS_SECONDS)
+    time.sleep(1.0)  # Time for processes to print them.
     self._fetch(*asked)
     found = {}
     for name, start in asked.items():

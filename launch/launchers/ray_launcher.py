@@ -70,12 +70,7 @@ class RayLauncher(launcher.Launcher):
           f'as in actor:CPU=1,learner:GPU=1; got {text!r}.',
         )
       kind, resource, amount = match.groups()
-      if resource in found.setdefault(kind, {}):
-        raise SettingError(
-          'node_resources',
-          f'must have {kind}:{resource} only once, got {text!r} too.',
-        )
-      found[kind][resource] = float(amount)
+      found.setdefault(kind, {})[resource] = float(amount)
     return found
 
   def check(self):

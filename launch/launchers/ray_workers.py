@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 import cloudpickle
@@ -16,7 +16,6 @@ from ray import exceptions as ray_errors
 from ray.util import scheduling_strategies
 
 from repertory.components.config.settings import SettingError, text_of
-from repertory.components.runtime import network_interfaces
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
@@ -55,8 +54,8 @@ def launch(
 ) -> Iterator[launcher.Workers]:
   """Launches a node graph; see `launcher.Launcher.launch`."""
   printed.set_aside(log_directory)
-  with ray_cluster.connected(settings.ray_address) as heartbeat:
-    workers = RayWorkers(program, heartbeat, log_directory, settings)
+  with ray_cluster.connected(settings.ray_address) as silence:
+    workers = RayWorkers(program, silence, log_directory, settings)
     try:
       for name in program.names:
         workers.place(name)
@@ -95,20 +94,19 @@ class RayWorkers(launcher.Workers):
   def __init__(
     self,
     program: launcher.NodeGraph,
-    heartbeat: ray_cluster.Heartbeat,
+    silence: Callable[[], float],
     log_directory: str,
     settings: ray_launcher.RayLauncher,
   ):
     super().__init__(program, {}, log_directory)
-    self._heartbeat = heartbeat
+    self._silence = silence  # Seconds since the last reply of the head.
     self._resources = settings.resources
     self._allows_public = settings.allow_public_addresses
-    network = settings.bind_interface
     here = ray.get_runtime_context().get_node_id()
     self._hosts = ray_cluster.living_hosts()  # As of the last query.
     (self._here,) = [host for host in self._hosts if host['NodeID'] == here]
     self._is_alone = len(self._hosts) == 1
-    self._network = None if self._is_alone else network
+    self._network = None if self._is_alone else settings.bind_interface
     found = {kinds.kind_of(name).name for name in program.names}
     for kind in self._resources:
       if kind not in found:
@@ -117,11 +115,6 @@ class RayWorkers(launcher.Workers):
           f'must be of nodes with their own process, '
           f'{", ".join(sorted(found))}; got {kind!r}.',
         )
-    if network:  # Each host reports its address in it.
-      try:
-        network_interfaces.of_network(network)
-      except ValueError as error:
-        raise SettingError('bind_interface', str(error)) from error
     self._nodes: dict[str, _Node] = {}
     # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
@@ -149,7 +142,7 @@ class RayWorkers(launcher.Workers):
     return cast(failures.Failure, self._nodes[name].failure)
 
   def imminent_failure(self) -> failures.Failure | None:
-    if not self._heartbeat.is_silent:
+    if self._silence() < ray_cluster.SILENCE_SECONDS:
       return None
     return failures.Failure(
       kinds.COORDINATOR.name,
@@ -189,7 +182,7 @@ class RayWorkers(launcher.Workers):
     self._fetch(name)
     node = self._nodes[name]
     self._kill_supervisor(node)
-    if not self._heartbeat.is_late:  # Otherwise the query would hang.
+    if self._silence() < ray_cluster.LATE_SECONDS:  # Else it would hang.
       self._hosts = ray_cluster.living_hosts()
     self.place(name, node.generation + 1)
 
@@ -330,7 +323,7 @@ class RayWorkers(launcher.Workers):
 
   def _kill_supervisor(self, node: _Node) -> None:
     """Kills a supervisor, and so its process."""
-    if not self._heartbeat.is_silent:  # Without the head, this hangs.
+    if self.imminent_failure() is None:  # Without the head, this hangs.
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
 

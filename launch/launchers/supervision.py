@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent import futures
-from typing import Any, NoReturn
+from typing import Any
 
 from absl import logging
 
@@ -155,8 +155,7 @@ class _Watch:
 
   def _watch(self) -> loggers.Status:
     """Supervises nodes and displays the status until the run is over."""
-    if not self._start_coordinator():
-      # No node has anything to save.
+    if not self._start_coordinator():  # Nor has any node anything to save.
       self._workers.kill_all(self._workers.names)
       return self._starting_status()
     self._has_begun = True
@@ -186,14 +185,8 @@ class _Watch:
     It is killed on an interrupt. A thread is waited for nevertheless, since
     only the coordinator can stop the other nodes.
     """
-    is_killed = False
 
-    def is_settled():
-      nonlocal is_killed
-      if self._interruption.is_set():
-        is_killed = self._workers.kill(_COORDINATOR) is not None
-        if is_killed:
-          return True
+    def is_listening():
       self._show_status(self._starting_status())
       self._clock.sleep(_POLL_SECONDS)
       if self._client is None and self._workers.address_of(_COORDINATOR):
@@ -203,8 +196,15 @@ class _Watch:
         )
       return self._client and calls.is_listening(self._client)
 
-    self._wait_for_coordinator(is_settled, watchdog.START_SECONDS, 'start')
-    return not is_killed
+    def is_killed():
+      return self._interruption.is_set() and self._workers.kill(_COORDINATOR)
+
+    self._wait_for_coordinator(
+      lambda: is_killed() or is_listening(), watchdog.START_SECONDS, 'start'
+    )
+    return not self._interruption.is_set() or self._workers.is_alive(
+      _COORDINATOR
+    )
 
   def _starting_status(self) -> loggers.Status:
     """Returns the status before the coordinator's first report."""
@@ -401,22 +401,16 @@ class _Watch:
   def _wait_for_coordinator(
     self, is_ready: Callable[[], Any], seconds: float, what: str
   ) -> None:
-    start = self._clock()
-    interrupted_at = None
+    deadline = self._clock() + seconds
     while not is_ready():
       if not self._workers.is_alive(_COORDINATOR):
         failure = self._workers.failure_of(_COORDINATOR)
         details = self._workers.log_of(_COORDINATOR)
-        self._lose(dataclasses.replace(failure, details=details))
-      if self._interruption.is_set():
-        interrupted_at = interrupted_at or self._clock()
-        if self._clock() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
-          cause = 'It did not answer when interrupted.'
-          self._lose(failures.Failure(_COORDINATOR, cause))
-      if self._clock() - start > seconds:
+        failure = dataclasses.replace(failure, details=details)
+      elif self._clock() > deadline:
         cause = f'It did not {what} within {seconds:g} seconds.'
-        self._lose(failures.Failure(_COORDINATOR, cause, is_lost=True))
-
-  def _lose(self, failure: failures.Failure) -> NoReturn:
-    self._is_lost = True
-    raise failures.NodeError(failure)
+        failure = failures.Failure(_COORDINATOR, cause, is_lost=True)
+      else:
+        continue
+      self._is_lost = True
+      raise failures.NodeError(failure)
