@@ -1,8 +1,7 @@
 """RPC by plain gRPC: servers and clients.
 
-The interface is that of `courier_servers`. A call is one pickled message in
-each direction, without a schema or size limit. The metadata with the token
-arrive first; without the token, the message is not received.
+A call is one pickled message in each direction, without a size limit. The
+metadata with the token arrive first; without it, the message is not received.
 """
 
 import collections

@@ -14,7 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from absl import logging
 
@@ -30,10 +30,10 @@ HURRIED_SECONDS = 0.5
 
 _POLL_SECONDS = 0.1
 _LOG_LINES = 20
-# Harmless messages of XLA in TensorFlow 2.15 at its first compilation.
+# Messages of TensorFlow and Courier for information, and a harmless one.
 _NOISE = re.compile(
-  r'WARNING: All log messages before absl::InitializeLog\(\)'
-  r'|I\d{4} .*\] Compiled cluster using XLA!'
+  r'WARNING: All log messages before absl::InitializeLog\(\)|I\d{4} '
+  r'|\d{4}-\d\d-\d\d [\d:.]+: I |To enable them in other operations, rebuild '
   r'|.*\] SetPriority unimplemented for this stream'
 )
 
@@ -89,18 +89,13 @@ class NodeGraph:
     return list(self._nodes)
 
   @property
-  def max_waiting_calls(self) -> int:
-    """Maximum concurrent calls to a node: two of each, one a heartbeat."""
-    return 2 * len(self._nodes) + 16
-
-  @property
   def rpc(self) -> rpc_lib.Rpc:
     """Clients and servers of the nodes, once all nodes are added."""
     return rpc_lib.Rpc(
       rpc_lib.chosen(),
       self.token,
       self.call_timeout_seconds,
-      self.max_waiting_calls,
+      2 * len(self._nodes) + 16,  # Two of each node, one a heartbeat.
     )
 
   def __iter__(self) -> Iterator[PlannedNode]:
@@ -158,10 +153,7 @@ class NodeGraph:
 
   def owner_of(self, name: str) -> str:
     """Returns the node that owns the thread or process of a node."""
-    for node in self:
-      if name in node.names:
-        return node.name
-    raise KeyError(f'node must be one of {self.names}, got {name!r}.')
+    return next(node.name for node in self if name in node.names)
 
 
 class Workers(abc.ABC):
@@ -230,11 +222,8 @@ class Workers(abc.ABC):
     return ''
 
   def client(self, name: str) -> Any:
-    """Makes a client of a serving node; see `grpc_servers.Client`."""
-    address = self.address_of(name)
-    if address is None:
-      raise RuntimeError(f'{name} must be placed before it is called.')
-    return self.program.rpc.make_client(address)
+    """Makes a client of a serving node with a known address."""
+    return self.program.rpc.make_client(cast(str, self.address_of(name)))
 
   @property
   def exit_seconds(self) -> float:

@@ -9,6 +9,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
+from typing import Any
 
 import cloudpickle
 from absl import logging
@@ -42,13 +43,8 @@ def launch(
 class ThreadWorkers(launcher.Workers):
   """Workers in threads of this process, which cannot be killed."""
 
-  def __init__(
-    self,
-    program: launcher.NodeGraph,
-    addresses: Mapping[str, str | None],
-    log_directory: str,
-  ):
-    super().__init__(program, addresses, log_directory)
+  def __init__(self, *arguments: Any):
+    super().__init__(*arguments)
     self._runners: dict[str, node_runner.NodeRunner] = {}
     self._outcomes: dict[str, futures.Future] = {}
 
@@ -103,13 +99,8 @@ class LocalProcesses(launcher.Workers):
     run: Id of the run, in an environment variable of all its processes.
   """
 
-  def __init__(
-    self,
-    program: launcher.NodeGraph,
-    addresses: Mapping[str, str | None],
-    log_directory: str,
-  ):
-    super().__init__(program, addresses, log_directory)
+  def __init__(self, *arguments: Any):
+    super().__init__(*arguments)
     self.processes: dict[str, subprocess.Popen] = {}
     self.run = uuid.uuid4().hex
     self._specs: dict[str, node_process.NodeLaunchSpec] = {}

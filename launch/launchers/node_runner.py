@@ -173,9 +173,13 @@ class NodeRunner:
       made = runner._make()
 
     def run():
-      with runner._reporting_failure():
-        runner._work(made)
-      runner._finish(made)
+      try:
+        with runner._reporting_failure():
+          runner._work(made)
+        runner._finish(made)
+      except BaseException:
+        if not runner.has_reported:
+          raise
 
     thread = threading.Thread(target=run, name=plan.name, daemon=True)
     with shared_interpreter():

@@ -5,7 +5,6 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent import futures
 from typing import Any
 
 from absl import logging
@@ -28,6 +27,7 @@ _COORDINATOR = kinds.COORDINATOR.name
 
 _STATUS_PERIOD_SECONDS = 0.25
 _POLL_SECONDS = 0.1
+_ANSWER_POLL_SECONDS = 0.01
 
 # Once started, the coordinator replies at once.
 _ANSWER_TIMEOUT_SECONDS = 30
@@ -43,30 +43,13 @@ _SERVICE_EXIT_TIMEOUT_SECONDS = 30
 _HURRIED_SECONDS = 0.2
 
 
-class Clock:
-  """Monotonic clock; tests of time-outs simulate one."""
-
-  def __call__(self) -> float:
-    return time.monotonic()
-
-  def sleep(self, seconds: float) -> None:
-    time.sleep(seconds)
-
-  def wait_for(self, call: futures.Future, seconds: float) -> bool:
-    """Waits for a call for at most `seconds`; returns whether it is done."""
-    return bool(futures.wait([call], timeout=seconds).done)
-
-
-_REAL_CLOCK = Clock()
-
-
 def run(
   make_program: Callable[[session_lib.Session], launcher_lib.NodeGraph],
   session: session_lib.Session,
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],
   launcher: launcher_lib.Launcher,
-  clock: Clock = _REAL_CLOCK,
+  clock: Any = time,
 ) -> loggers.Status:
   """Launches a node graph and supervises it to its end; ends all nodes.
 
@@ -74,11 +57,10 @@ def run(
   If the learner, the replay server or the coordinator is lost, all nodes are
   restarted from the last checkpoint.
 
-  Returns:
-    The status at the end.
+  Returns the status at the end. Tests simulate the `clock`.
   """
   max_restarts = session.experiment.max_restarts if launcher.can_restart else 0
-  budget = node_registry.RestartBudget(max_restarts, clock)
+  budget = node_registry.RestartBudget(max_restarts, clock.monotonic)
   log_directory = os.path.join(session.log_directory, printed.NODES)
   while True:
     doing = 'importing' if launcher.needs_pickles else ''
@@ -101,28 +83,23 @@ def run(
       session = resumed
 
 
+@dataclasses.dataclass
 class _Watch:
   """Supervision of one launch."""
 
-  def __init__(
-    self,
-    session: session_lib.Session,
-    interruption: interrupts.Interruption,
-    show: Callable[[loggers.Status], None],
-    clock: Clock,
-    first_doing: str,
-  ):
-    self._session = session
-    self._interruption = interruption
-    self._show = show
-    self._clock = clock
-    self._begun_at = clock()
-    self._first_doing = first_doing
-    self.num_restarts = session.num_restarts
-    self._client: Any = None  # Of the coordinator, once it is placed.
-    self._has_begun = False  # Whether the coordinator has started.
-    self._is_lost = False  # Whether the coordinator died or hung.
-    self._last: loggers.Status | None = None  # Set unless the run has failed.
+  _session: session_lib.Session
+  _interruption: interrupts.Interruption
+  _show: Callable[[loggers.Status], None]
+  _clock: Any
+  _first_doing: str
+  _client: Any = None  # Of the coordinator, once it is placed.
+  _has_begun: bool = False  # Whether the coordinator has started.
+  _is_lost: bool = False  # Whether the coordinator died or hung.
+  _last: loggers.Status | None = None  # Set unless the run has failed.
+
+  def __post_init__(self):
+    self.num_restarts = self._session.num_restarts
+    self._begun_at = self._clock.monotonic()
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Supervises nodes to the end, and shuts them down."""
@@ -160,7 +137,7 @@ class _Watch:
       return self._starting_status()
     self._has_begun = True
     names = [name for name in self._workers.names if name != _COORDINATOR]
-    seconds = self._clock() - self._begun_at
+    seconds = self._clock.monotonic() - self._begun_at
     self._call('expect', names, self._first_doing, seconds)
     seen = self._call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
@@ -216,7 +193,7 @@ class _Watch:
       max_steps=session.experiment.max_steps,
       episodes=session.counts['episodes'],
       learner_steps=session.counts['learner_steps'],
-      elapsed_seconds=since + self._clock() - self._begun_at,
+      elapsed_seconds=since + self._clock.monotonic() - self._begun_at,
       nodes=tuple((name, 'starting') for name in names),
       starts=tuple(
         loggers.NodeStart(name, self._first_doing, since) for name in names
@@ -232,7 +209,7 @@ class _Watch:
 
   def _wait_for_end(self, seen: reports.Observation) -> loggers.Status:
     """Waits for checkpoints, and the end of all nodes except services."""
-    since, experiment = self._clock(), self._session.experiment
+    since, experiment = self._clock.monotonic(), self._session.experiment
     save_seconds = max(_SAVE_TIMEOUT_SECONDS, 2 * experiment.timeout_seconds)
     while True:
       self._show(seen.status)
@@ -249,7 +226,7 @@ class _Watch:
         limit = experiment.stall_seconds  # As for steps.
       else:
         limit = _EXIT_TIMEOUT_SECONDS
-      is_late = self._clock() - since > limit
+      is_late = self._clock.monotonic() - since > limit
       if is_late and unsaved:
         cause = f'It did not save a checkpoint within {limit} s.'
         self._call('abort', failures.Failure(unsaved[-1], cause))
@@ -318,7 +295,7 @@ class _Watch:
 
   def _end_all_but_coordinator(self) -> None:
     """Ends other nodes before the coordinator, to which they report."""
-    workers, now = self._workers, self._clock()
+    workers, now = self._workers, self._clock.monotonic()
     deadline = final = now + (
       _HURRIED_SECONDS if workers.is_forced else _EXIT_TIMEOUT_SECONDS
     )
@@ -342,7 +319,7 @@ class _Watch:
         message = f'{", ".join(ending)}: ending'
         self._show(self._last.with_messages(self._last.message, message))
       self._clock.sleep(_POLL_SECONDS)
-      now = self._clock()
+      now = self._clock.monotonic()
 
   def _shut_down(self, name: str) -> bool:
     """Asks a service to end; returns False if it does not listen yet."""
@@ -355,7 +332,11 @@ class _Watch:
     if not calls.is_listening(service):  # Courier retries too slowly.
       return False
     call = service.futures.shutdown()
-    self._clock.wait_for(call, _HURRIED_SECONDS if workers.is_forced else 1)
+    deadline = self._clock.monotonic() + (
+      _HURRIED_SECONDS if workers.is_forced else 1
+    )
+    while not call.done() and self._clock.monotonic() < deadline:
+      self._clock.sleep(_ANSWER_POLL_SECONDS)
     call.cancel()  # Deleting a client waits for its open calls.
     return True
 
@@ -388,12 +369,14 @@ class _Watch:
   def _call(self, method: str, *arguments: Any) -> Any:
     """Calls the coordinator; detects its death and hangs."""
     call = getattr(self._client.futures, method)(*arguments)
+
+    def is_answered():
+      if not call.done():
+        self._clock.sleep(_ANSWER_POLL_SECONDS)
+      return call.done()
+
     try:
-      self._wait_for_coordinator(
-        lambda: self._clock.wait_for(call, _POLL_SECONDS),
-        _ANSWER_TIMEOUT_SECONDS,
-        'answer',
-      )
+      self._wait_for_coordinator(is_answered, _ANSWER_TIMEOUT_SECONDS, 'answer')
       return call.result()
     finally:
       call.cancel()
@@ -401,13 +384,13 @@ class _Watch:
   def _wait_for_coordinator(
     self, is_ready: Callable[[], Any], seconds: float, what: str
   ) -> None:
-    deadline = self._clock() + seconds
+    deadline = self._clock.monotonic() + seconds
     while not is_ready():
       if not self._workers.is_alive(_COORDINATOR):
         failure = self._workers.failure_of(_COORDINATOR)
         details = self._workers.log_of(_COORDINATOR)
         failure = dataclasses.replace(failure, details=details)
-      elif self._clock() > deadline:
+      elif self._clock.monotonic() > deadline:
         cause = f'It did not {what} within {seconds:g} seconds.'
         failure = failures.Failure(_COORDINATOR, cause, is_lost=True)
       else:

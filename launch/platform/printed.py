@@ -11,7 +11,6 @@ import shutil
 
 # Suffix of rotated files.
 _PREVIOUS = '.previous'
-
 _MAX_BYTES = 2**24
 
 # In a run's log folder: native output of the launching process, and the folder
