@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
 import cloudpickle
@@ -66,29 +66,26 @@ def launch(
 
 @dataclasses.dataclass
 class _Node:
-  """State of a node in its current generation.
-
-  Its supervisor has a pending call, which is polled: first of `place`; once all
-  callees are placed, of `run`, which lasts to the end of the process. If that
-  fails because the supervisor is lost, so is the node.
-  """
+  """State of a node in its current generation, updated by its thread."""
 
   supervisor: Any  # Ray's handle.
-  wanted: str  # Address of the preferred host.
+  address: str  # Of its host; until it is placed, of the preferred one.
+  path: str  # Of its output.
   generation: int
-  since: float = dataclasses.field(default_factory=time.monotonic)
-  call: Any = None  # The pending call; None if it is to be made.
   place: ray_supervisor.NodeAddress | None = None
   is_started: bool = False
   failure: failures.Failure | None = None  # How it ended.
+  thread: threading.Thread | None = None
   position: int = 0  # Of its output, up to which it has been fetched.
+  fetching: Any = dataclasses.field(default_factory=threading.Lock)
 
 
 class RayWorkers(launcher.Workers):
   """Workers in processes started by supervisors on the hosts of a cluster.
 
   Nodes that save checkpoints, or need a fixed address, are pinned to the
-  launching host. Others may be on any host with free resources.
+  launching host. Others may be on any host with free resources. A thread per
+  node waits for its supervisor, and fetches its output.
   """
 
   def __init__(
@@ -118,25 +115,16 @@ class RayWorkers(launcher.Workers):
     self._nodes: dict[str, _Node] = {}
     # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
-    self._ended = threading.Event()
-    self._fetching = threading.Lock()  # Held while output is fetched.
-    self._fetcher = threading.Thread(target=self._fetch_output, daemon=True)
-    self._fetcher.start()
 
   def address_of(self, name: str) -> str | None:
-    self.is_alive(name)  # Updates its state.
     place = self._nodes[name].place
     if place is None or place.port is None:
       return None
     return place.interface.address(place.port)
 
   def is_alive(self, name: str) -> bool:
-    node = self._nodes.get(name)
-    if node is None:  # The launch has failed before.
-      return False
-    if node.failure is None:
-      self._advance(name, node)
-    return node.failure is None
+    # Without a node, the launch has failed before.
+    return name in self._nodes and self._nodes[name].failure is None
 
   def failure_of(self, name: str) -> failures.Failure:
     return cast(failures.Failure, self._nodes[name].failure)
@@ -165,18 +153,18 @@ class RayWorkers(launcher.Workers):
 
   def kill_all(self, names: Collection[str]) -> None:
     alive = {name: self._nodes[name] for name in names if self.is_alive(name)}
-    seconds = launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
-    started = [node for node in alive.values() if node.is_started]
-    _wait_for_all([node.supervisor.kill.remote() for node in started], seconds)
-    deadline = time.monotonic() + seconds
+    started = [name for name, node in alive.items() if node.is_started]
+    for name in started:
+      alive[name].supervisor.kill.remote()
+    deadline = time.monotonic() + (
+      launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
+    )
+    while any(map(self.is_alive, started)) and time.monotonic() < deadline:
+      time.sleep(_POLL_SECONDS)
     for name, node in alive.items():
-      while node.is_started and self.is_alive(name):
-        if time.monotonic() > deadline:
-          break
-        time.sleep(_POLL_SECONDS)
       if self.is_alive(name):
         self._kill_supervisor(node)
-        self._lose(name, f'{_describe_place(node)} did not reply.')
+        node.failure = self._lost(name, node, 'did not reply.')
 
   def restart(self, name: str) -> None:
     self._fetch(name)
@@ -191,10 +179,9 @@ class RayWorkers(launcher.Workers):
       if not node.is_started:
         node.failure = node.failure or failures.of_exit(name, 0)
     super().end()
-    self._ended.set()
-    self._fetcher.join()
-    self._fetch(*self._nodes)
+    deadline = time.monotonic() + _ANSWER_SECONDS
     for node in self._nodes.values():
+      cast(Any, node.thread).join(max(0, deadline - time.monotonic()))
       self._kill_supervisor(node)
 
   def _choose_host(self) -> Mapping[str, Any] | None:
@@ -203,7 +190,7 @@ class RayWorkers(launcher.Workers):
     Excludes hosts where nodes were lost. Ray's own spreading may place all
     nodes without resources on one host.
     """
-    taken = collections.Counter(map(_address_of, self._nodes.values()))
+    taken = collections.Counter(n.address for n in self._nodes.values())
 
     def load(host: Mapping[str, Any]) -> float:
       num_nodes = taken[host['NodeManagerAddress']] + 1
@@ -245,81 +232,100 @@ class RayWorkers(launcher.Workers):
         'node_resources',
         f'must be resources that Ray accepts, got {asked}: {text_of(error)}',
       ) from error
-    wanted = host['NodeManagerAddress'] if host else ''
-    self._nodes[name] = _Node(supervisor.remote(name), wanted, generation)
-    self._advance(name, self._nodes[name])
+    address = host['NodeManagerAddress'] if host else ''
+    node = self._nodes[name] = _Node(
+      supervisor.remote(name), address, self._paths[name], generation
+    )
+    node.thread = threading.Thread(
+      target=self._supervise, args=[name, node], daemon=True
+    )
+    node.thread.start()
 
-  def _advance(self, name: str, node: _Node) -> None:
-    """Advances a node's state by the result of its pending call."""
-    node.call = node.call or self._make_call(name, node)
-    if node.call is None or not _wait_for_all([node.call], 0):
-      self._check_time(name, node)
-      return
-    call, node.call = node.call, None
+  def _supervise(self, name: str, node: _Node) -> None:
+    """Places a node and runs its process; records how it ended."""
     try:
-      result: Any = ray.get(call)
-    except ray_errors.ActorUnavailableError:  # It may recover.
-      return
+      failure = self._run(name, node)
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
       cause = getattr(error, 'cause', error)
-      self._lose(
+      self._avoided.add(node.address)
+      failure = failures.Failure(
         name,
         f'It could not be started: {text_of(cause)}',
         is_bad_input=isinstance(cause, ValueError),
-        is_lost=False,
       )
     except ray_errors.RayError as error:
+      lost = self._lost(name, node, 'was lost.')
       message = ' '.join(text_of(error).split())
-      self._lose(
-        name, f'Ray says: {message}\n{_describe_place(node)} was lost.'
-      )
-    else:
-      if node.place is None:
-        node.place = result
-        node.call = self._make_call(name, node)
-      else:
-        node.failure = failures.of_exit(name, result)
+      cause = f'Ray says: {message}\n{lost.cause}'
+      failure = dataclasses.replace(lost, cause=cause)
+    except Exception as error:
+      failure = failures.of_exception(name, error)
+    node.failure = node.failure or failure
+    self._read(node)
 
-  def _make_call(self, name: str, node: _Node) -> Any:
-    """Makes the node's next call; returns None while a callee has no place."""
-    if node.place is None:
-      return node.supervisor.place.remote(
-        self._network, self._allows_public, self.program[name].kind.serves
-      )
-    peers = {n: self.address_of(n) for n in self.program.callees_of(name)}
-    if None in peers.values():
+  def _run(self, name: str, node: _Node) -> failures.Failure | None:
+    """Returns how the process ended; ignored if it has been killed."""
+    plan, kind = self.program[name], self.program[name].kind
+    node.place = self._result(
+      node,
+      lambda: node.supervisor.place.remote(
+        self._network, self._allows_public, kind.serves
+      ),
+      _PLACE_SECONDS,
+    )
+    if node.failure is not None:
       return None
-    launch_spec = node_process.NodeLaunchSpec(
-      self.program[name],
-      cast(Mapping[str, str], peers),
-      self.program.rpc,
-      node.place.port,
-      node.place.interface,
-      node.generation,
-    )
-    node.is_started = True
-    return node.supervisor.run.remote(
-      cloudpickle.dumps(launch_spec), sys.path, os.getcwd()
-    )
-
-  def _lose(self, name: str, loss: str, **properties: Any) -> None:
-    """Records a loss, after which the node's host is avoided."""
-    node, properties = self._nodes[name], {'is_lost': True, **properties}
-    node.failure = failures.Failure(name, loss, **properties)
-    self._avoided.add(_address_of(node))
-
-  def _check_time(self, name: str, node: _Node) -> None:
-    """Marks a node as lost if it is not placed in time."""
-    seconds = time.monotonic() - node.since
-    if node.place is None and seconds > _PLACE_SECONDS:
-      asked = self._resources.get(kinds.kind_of(name).name)
+    if node.place is None:
+      asked = self._resources.get(kind.name)
       what = f'{_in_words(asked)} and ' if asked else ''
-      loss = (
+      cause = (
         f'Waited {_PLACE_SECONDS:g} seconds for {what}a host for it. The '
         f'cluster has {_in_words(ray.cluster_resources())}; free are '
         f'{_in_words(ray.available_resources())}.'
       )
-      node.failure = failures.Failure(name, loss, is_lost=True)
+      return failures.Failure(name, cause, is_lost=True)
+    node.address = node.place.address
+    peers: dict[str, str] = {}
+    for callee in self.program.callees_of(name):
+      while (address := self.address_of(callee)) is None:
+        if node.failure is not None:
+          return None
+        time.sleep(_POLL_SECONDS)
+      peers[callee] = address
+    _, interface, port = node.place
+    launch_spec = node_process.NodeLaunchSpec(
+      plan, peers, self.program.rpc, port, interface, node.generation
+    )
+    arguments = cloudpickle.dumps(launch_spec), sys.path, os.getcwd()
+    node.is_started = True
+    code = self._result(node, lambda: node.supervisor.run.remote(*arguments))
+    return failures.of_exit(name, code or 0)
+
+  def _result(
+    self,
+    node: _Node,
+    begin: Callable[[], Any],
+    seconds: float = float('inf'),
+  ) -> Any:
+    """Returns the result of a call; None after `seconds` or the node's end."""
+    call, deadline = begin(), time.monotonic() + seconds
+    while node.failure is None and time.monotonic() < deadline:
+      try:
+        if ray.wait([call], timeout=_READ_SECONDS)[0]:
+          return ray.get(call)
+      except ray_errors.ActorUnavailableError:  # It may recover.
+        time.sleep(_READ_SECONDS)
+        call = begin()
+      self._read(node)
+    return None
+
+  def _lost(self, name: str, node: _Node, problem: str) -> failures.Failure:
+    """Returns the failure of a lost node, whose host is avoided from now on."""
+    self._avoided.add(node.address)
+    where = 'Its host'
+    if node.place is not None:
+      where += f', {node.address}, or its supervisor there,'
+    return failures.Failure(name, f'{where} {problem}', is_lost=True)
 
   def _kill_supervisor(self, node: _Node) -> None:
     """Kills a supervisor, and so its process."""
@@ -327,48 +333,24 @@ class RayWorkers(launcher.Workers):
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
 
-  def _fetch_output(self) -> None:
-    """Fetches output of nodes to their files until the end."""
-    while not self._ended.wait(_READ_SECONDS):
-      self._fetch(*self._nodes)
-
   def _fetch(self, *names: str) -> None:
-    """Fetches output of nodes to their files, if their supervisors reply."""
-    with self._fetching:
-      nodes = {n: self._nodes[n] for n in names if self._nodes[n].place}
-      reading = {
-        node.supervisor.read.remote(node.position): name
-        for name, node in nodes.items()
-      }
-      for call in _wait_for_all(list(reading), _ANSWER_SECONDS):
-        name = reading[call]
-        with contextlib.suppress(OSError, ray_errors.RayError):
-          found, nodes[name].position = ray.get(call)
-          if found:
-            os.makedirs(os.path.dirname(self._paths[name]), exist_ok=True)
-            with open(self._paths[name], 'ab') as file:
-              file.write(found)
+    for name in names:
+      self._read(self._nodes[name])
+
+  def _read(self, node: _Node) -> None:
+    """Fetches a node's output to its file, if its supervisor replies."""
+    if node.place is None:
+      return
+    with node.fetching, contextlib.suppress(OSError, ray_errors.RayError):
+      call = node.supervisor.read.remote(node.position)
+      found, node.position = ray.get(call, timeout=_ANSWER_SECONDS)
+      if found:
+        os.makedirs(os.path.dirname(node.path), exist_ok=True)
+        with open(node.path, 'ab') as file:
+          file.write(found)
 
   def _ask_for_stacks(self, name: str) -> None:
     self._nodes[name].supervisor.ask_for_stacks.remote()
-
-
-def _address_of(node: _Node) -> str:
-  """Returns the address of a node's host, or of the preferred one."""
-  return node.place.address if node.place else node.wanted
-
-
-def _describe_place(node: _Node) -> str:
-  if node.place is None:
-    return 'Its host'
-  return f'Its host, {node.place.address}, or its supervisor there,'
-
-
-def _wait_for_all(calls: Sequence[Any], seconds: float) -> Sequence[Any]:
-  """Waits for calls; returns those that are done."""
-  if not calls:
-    return []
-  return ray.wait(list(calls), num_returns=len(calls), timeout=seconds)[0]
 
 
 def _in_words(resources: Mapping[str, float]) -> str:
