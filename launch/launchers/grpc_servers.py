@@ -258,7 +258,7 @@ class _DaemonThreads(futures.Executor):
       self._idle.release()
 
 
-class Client:
+class Client(calls.RemoteMethods):
   """Client of a server, with its methods; connects on the first call.
 
   Attributes:
@@ -268,16 +268,13 @@ class Client:
   """
 
   def __init__(self, address: str, timeout_seconds: float, token: str):
+    super().__init__(self._wait_for)
     self.address = address
     self.futures = calls.RemoteMethods(self._begin)
-    self._calls = calls.RemoteMethods(self._call)
     self._timeout_seconds = timeout_seconds
     self._token = token
 
-  def __getattr__(self, method: str) -> Callable[..., Any]:
-    return getattr(self._calls, method)
-
-  def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
+  def _wait_for(self, method: str, *arguments: Any, **named: Any) -> Any:
     # Faster than a future.
     stub = _stub(self.address, method)
     try:

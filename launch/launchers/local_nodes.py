@@ -56,7 +56,7 @@ class ThreadWorkers(launcher.Workers):
 
     def run():
       try:
-        launch_spec.run(runner)
+        runner.run(launch_spec.serve)
       except BaseException as error:
         outcome.set_exception(error)
       else:

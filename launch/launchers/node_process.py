@@ -4,7 +4,8 @@ import contextlib
 import dataclasses
 import pickle
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from absl import flags, logging
 
@@ -47,28 +48,25 @@ class NodeLaunchSpec:
       interface=self.interface,
     )
 
-  def run(self, runner: node_runner.NodeRunner) -> None:
-    """Runs the node to its end."""
-
-    def serve(served):
-      if self.port is None:
-        return contextlib.nullcontext()
-      served = {**served, 'shutdown': runner.shut_down}
-      return self.rpc.serving(self.port, served, self.interface)
-
-    runner.run(serve)
+  def serve(
+    self, served: Mapping[str, Callable[..., Any]]
+  ) -> contextlib.AbstractContextManager[None]:
+    """Serves methods while the block runs, if the node serves."""
+    if self.port is None:
+      return contextlib.nullcontext()
+    return self.rpc.serving(self.port, served, self.interface)
 
 
 def main() -> None:
   """Runs the node of the pickled `NodeLaunchSpec` on the standard input."""
-  child_processes.set_up_node(launcher=int(sys.argv[-1]))
+  child_processes.set_up_node(launcher=int(sys.argv[1]))
   if not flags.FLAGS.is_parsed():
     flags.FLAGS.mark_as_parsed()
   logging.set_verbosity(logging.WARNING)
   launch_spec = pickle.load(sys.stdin.buffer)
   runner = launch_spec.make_runner(can_restart=True)
   try:
-    launch_spec.run(runner)
+    runner.run(launch_spec.serve)
   except BaseException:
     if not runner.has_reported:
       raise

@@ -87,7 +87,7 @@ class NodeRunner:
     with contextlib.ExitStack() as until_shut_down:
 
       def begin():
-        served = dict(node.served)
+        served = {**node.served, 'shutdown': self.shut_down}
         for plan in self._plan.beside:
           beside = until_shut_down.enter_context(self._beside(node, plan))
           served.update(beside.served)

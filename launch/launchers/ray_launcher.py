@@ -74,15 +74,6 @@ class RayLauncher(launcher.Launcher):
     return found
 
   def check(self):
-    if not self.ray_address:
-      for name in ('bind_interface', 'allow_public_addresses'):
-        if getattr(self, name):
-          raise SettingError(
-            name,
-            'must be left out without a cluster, got '
-            f'{getattr(self, name)!r}. Name a cluster.',
-            ray_address='host:port',
-          )
     for kind in self.resources:
       if kind not in _KINDS:
         raise SettingError(

@@ -60,7 +60,7 @@ def start_node(
     file.write(launch_spec)
     file.seek(0)
     return subprocess.Popen(
-      [sys.executable, '-c', _RUN_NODE, name, str(os.getpid())],
+      [sys.executable, '-c', _RUN_NODE, str(os.getpid()), name],
       env={**os.environ, **variables},
       cwd=directory,
       stdin=file,

@@ -112,8 +112,6 @@ def test_resources_are_read(given, found):
     ({'node_resources': ('actor:CPU=-1',)}, "got 'actor:CPU=-1'"),
     ({'node_resources': ('actor:CPU=many',)}, "got 'actor:CPU=many'"),
     ({'node_resources': ('aktor:CPU=1',)}, "got 'aktor'.*'actor'"),
-    ({'bind_interface': 'eth0'}, "'eth0'. Name a cluster .*ray_address="),
-    ({'allow_public_addresses': True}, 'True. Name a cluster .*ray_address='),
   ],
 )
 def test_wrong_settings_are_reported(wrong, what):
@@ -146,3 +144,13 @@ def test_an_error_of_ray_without_a_text_has_its_class():
     launchers.ray_cluster._setting_errors('here:1'),
   ):
     raise ConnectionError
+
+
+def test_connection_of_the_user_is_refused(monkeypatch):
+  ray = pytest.importorskip('ray')
+  monkeypatch.setattr(ray, 'is_initialized', lambda: True)
+  with (
+    pytest.raises(settings.SettingError, match=r'call `ray.shutdown\(\)`'),
+    launchers.ray_cluster.connected(''),
+  ):
+    pass
