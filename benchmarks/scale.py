@@ -209,7 +209,7 @@ def _started(session: Any) -> Iterator[_Nodes]:
     workers.is_forced = True
     try:
       for name in _ASKED:
-        workers.start(name, specs[name])
+        workers.start(specs[name])
       nodes = _Nodes(workers)
       nodes.coordinator.expect(program.names)
       yield nodes

@@ -73,9 +73,8 @@ class NodeError(RuntimeError):
 class named(contextlib.AbstractContextManager):  # noqa: N801
   """Context manager that converts exceptions to `NodeError`.
 
-  This includes `SystemExit` and `StopIteration`, which an environment must not
-  raise. Not a generator, since Python does not let `contextlib` generators
-  convert `StopIteration`.
+  Also `SystemExit` and `StopIteration`, which `contextlib` generators could not
+  convert.
   """
 
   def __init__(
@@ -89,19 +88,18 @@ class named(contextlib.AbstractContextManager):  # noqa: N801
     if error is None or isinstance(error, (signals.Stopped, NodeError)):
       return
     if not self._passes(error):
-      raise NodeError(of_exception(self._node, error)) from error
+      # Its message has the traceback.
+      raise NodeError(of_exception(self._node, error)) from None
 
 
 def of_exception(node: str, error: BaseException) -> Failure:
   """Makes a `Failure` from a node's exception."""
+  if not isinstance(error, settings.InputError):
+    return Failure(node, ''.join(traceback.format_exception(error)))
   refused = None
   if isinstance(error, settings.SettingError):
     refused = error.setting, error.problem
-  is_bad_input = isinstance(error, settings.InputError)
-  cause = ''.join(traceback.format_exception(error))
-  if is_bad_input:
-    cause = settings.text_of(error)
-  return Failure(node, cause, is_bad_input, refused=refused)
+  return Failure(node, settings.text_of(error), True, refused=refused)
 
 
 def of_exit(node: str, code: int) -> Failure:

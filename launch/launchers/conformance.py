@@ -28,28 +28,24 @@ _CALLER = kinds.ACTOR.numbered(0)
 _FAILING = kinds.ACTOR.numbered(1)
 
 
-class _Node(node.Node):
-  """Base class of test nodes, which do not call a coordinator."""
+class _Service(node.Node):
+  """Serves calls until it is stopped; calls no coordinator."""
 
   def __init__(self, context: node.Context):
     super().__init__(context)
     self._context = context
     print(f'{self.name} starts generation {context.generation}', flush=True)
 
-
-class _Service(_Node):
-  """Serves calls until it is stopped."""
-
   @property
   def served(self):
+    context = self._context
     return {
       'double': lambda x: 2 * x,
-      'generation': lambda: self._context.generation,
-      'can_restart': lambda: self._context.can_restart,
+      'context': lambda: (context.generation, context.can_restart),
     }
 
 
-class _Caller(_Node):
+class _Caller(_Service):
   """Calls the service once, then ends."""
 
   def run(self):
@@ -60,7 +56,7 @@ class _Caller(_Node):
       raise AssertionError(doubled)
 
 
-class _Failing(_Node):
+class _Failing(_Service):
   def run(self):
     raise ValueError('This node fails.')
 
@@ -72,36 +68,32 @@ class LauncherConformance:
     """Makes the launcher."""
     raise NotImplementedError
 
-  def make_graph(self) -> launcher_lib.NodeGraph:
-    """Makes a node graph of a service, a client and a failing node."""
-    planned = launcher_lib.NodeGraph(_SECONDS)
+  def test_runs_a_graph(self, tmp_path):
+    launcher, planned = self.make_launcher(), launcher_lib.NodeGraph(_SECONDS)
     planned.add(launcher_lib.PlannedNode(_SERVICE, _Service))
     planned.add(launcher_lib.PlannedNode(_CALLER, _Caller, [_SERVICE]))
     planned.add(launcher_lib.PlannedNode(_FAILING, _Failing))
-    return planned
-
-  def test_runs_a_graph(self, tmp_path):
-    launcher, planned = self.make_launcher(), self.make_graph()
     threads = threading.active_count()
     with launcher.launch(planned, str(tmp_path)) as workers:
-      try:
-        assert workers.program is planned
-        assert workers.names == [_SERVICE, _CALLER, _FAILING]
-        _wait(lambda: not workers.clients_alive(), 'the clients to end')
-        self._check_ends(workers)
-        self._check_service(workers, launcher.can_restart)
-        if launcher.can_restart:
-          self._check_restart(workers)
-        else:
-          assert workers.kill(_SERVICE) is None
-      finally:
-        service = workers.client(_SERVICE)
-        call = service.futures.shutdown()
-        workers.wait_for_end(_SECONDS)
-        call.cancel()  # The server may end without replying.
-      assert not workers.is_alive(_SERVICE), (
-        'A service must end when it is shut down.'
-      )
+      assert workers.names == [_SERVICE, _CALLER, _FAILING]
+      _wait(lambda: not workers.clients_alive(), 'the clients to end')
+      assert set(workers.find_ended()) == {_CALLER, _FAILING}
+      for name in (_CALLER, _FAILING):
+        failure = workers.failure_of(name)
+        assert failure.node == name
+        assert not failure.is_lost, failure.cause + workers.log_of(name)
+      report = workers.failure_of(_FAILING).cause + workers.log_of(_FAILING)
+      assert 'This node fails.' in report, report
+      self._check_service(workers, launcher.can_restart)
+      if launcher.can_restart:
+        self._check_restart(workers)
+      else:
+        assert workers.kill(_SERVICE) is None
+      service = workers.client(_SERVICE)
+      call = service.futures.shutdown()
+      workers.wait_for_end(_SECONDS)
+      call.cancel()  # The server may end without replying.
+      assert not workers.is_alive(_SERVICE), 'A shut-down service must end.'
     _wait(
       lambda: (
         not psutil.Process().children(recursive=True)
@@ -114,29 +106,12 @@ class LauncherConformance:
     assert workers.is_alive(_SERVICE)
     service = workers.client(_SERVICE)
     assert service.futures.double(21).result(_SECONDS) == 42
-    assert service.futures.generation().result(_SECONDS) == 0
-    received = service.futures.can_restart().result(_SECONDS)
-    assert received == can_restart, (
-      f'Contexts of nodes must have can_restart={can_restart}; got {received}.'
-    )
+    context = service.futures.context().result(_SECONDS)
+    assert context == (0, can_restart), f'got (generation, restart) {context}'
     if can_restart:  # Before stacks of threads fill the log.
       assert f'{_SERVICE} starts generation 0' in workers.log_of(_SERVICE)
     stacks = '\n'.join(workers.stacks([_SERVICE]).values())
     assert stacks, 'There must be stacks of threads of a node.'
-
-  def _check_ends(self, workers):
-    assert set(workers.find_ended()) == {_CALLER, _FAILING}
-    for name in (_CALLER, _FAILING):
-      failure = workers.failure_of(name)
-      assert failure.node == name
-      assert not failure.is_lost, (
-        f'A node that ended by itself must not be lost; got {failure.cause}'
-        f'{workers.log_of(name)}'
-      )
-    report = workers.failure_of(_FAILING).cause + workers.log_of(_FAILING)
-    assert 'This node fails.' in report, (
-      f'The failure or log of a node must have its error; got {report!r}.'
-    )
 
   def _check_restart(self, workers):
     assert workers.kill(_SERVICE) == _SERVICE
@@ -145,12 +120,12 @@ class LauncherConformance:
     for name in (_SERVICE, _CALLER):
       workers.restart(name)
       assert workers.is_alive(name)
-    # The client finds the restarted service at the same address.
+    # The client finds the restarted service.
     _wait(lambda: not workers.is_alive(_CALLER), 'the client to end')
     assert not workers.failure_of(_CALLER).is_lost
     assert 'AssertionError' not in workers.log_of(_CALLER)
     service = workers.client(_SERVICE)
-    generation = service.futures.generation().result(_SECONDS)
+    generation, _ = service.futures.context().result(_SECONDS)
     assert generation == 1, f'The generation must be 1; got {generation}.'
 
 

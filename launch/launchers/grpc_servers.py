@@ -1,8 +1,7 @@
 """RPC by plain gRPC: servers and clients.
 
-The interface is that of `courier_servers`. A call is one pickled message in
-each direction, without a schema or size limit. The metadata with the token
-arrive first; without the token, the message is not received.
+A call is one pickled message in each direction, without a size limit. The
+metadata with the token arrive first; without it, the message is not received.
 """
 
 import collections
@@ -15,7 +14,7 @@ import queue
 import threading
 import traceback
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent import futures
 from typing import Any
 
@@ -115,12 +114,18 @@ def serving(
   Raises:
     RuntimeError: If the port is in use.
   """
-  answers = ReplyCache()
+  replies = ReplyCache()
+
+  def handle(method: str, request: bytes, context: Any) -> bytes:
+    """Handles a call; a retried call gets the reply of the first."""
+    call = dict(context.invocation_metadata())[_CALL]
+    return replies.get(call, lambda: _reply(served[method], request))
+
   handlers = {
     f'/{_SERVICE}/{name}': grpc.unary_unary_rpc_method_handler(
-      functools.partial(_take, method, answers)
+      functools.partial(handle, name)
     )
-    for name, method in served.items()
+    for name in served
   }
   threads: Any = _DaemonThreads(num_threads)
   listener = grpc.server(
@@ -151,13 +156,15 @@ class _Admitting(grpc.GenericRpcHandler):
   def __init__(self, handlers: Mapping[str, Any], token: bytes):
     self._handlers = handlers
     self._token = token
+    # Of a stream: others receive the message before they are called.
+    self._refusing = grpc.stream_unary_rpc_method_handler(_refuse)
 
   def service(self, handler_call_details: Any) -> Any:
     """Returns the gRPC handler of a method; None if there is no such method."""
     metadata = dict(handler_call_details.invocation_metadata)
     token = metadata.get(_TOKEN, '').encode()
     if not hmac.compare_digest(token, self._token):
-      return _REFUSING
+      return self._refusing
     return self._handlers.get(handler_call_details.method)
 
 
@@ -168,22 +175,7 @@ def _refuse(requests: Any, context: Any) -> None:
   )
 
 
-# A stream handler: others receive the message before they are called.
-_REFUSING = grpc.stream_unary_rpc_method_handler(_refuse)
-
-
-def _take(
-  method: Callable[..., Any],
-  answers: 'ReplyCache',
-  request: bytes,
-  context: Any,
-) -> bytes:
-  """Handles a call; a retried call gets the reply of the first."""
-  metadata = dict(context.invocation_metadata())
-  return answers.get(metadata[_CALL], lambda: _answer(method, request))
-
-
-def _answer(method: Callable[..., Any], request: bytes) -> bytes:
+def _reply(method: Callable[..., Any], request: bytes) -> bytes:
   """Runs a call; returns a pickled pair of success and result."""
   try:
     arguments, named = cloudpickle.loads(request)
@@ -210,28 +202,23 @@ class ReplyCache:
 
   def __init__(self):
     self._lock = threading.Lock()
-    self._open: dict[str, futures.Future[bytes]] = {}
-    self._kept: collections.OrderedDict[str, bytes] = collections.OrderedDict()
+    self._replies: dict[str, futures.Future[bytes]] = {}
+    self._kept: collections.deque[str] = collections.deque()
 
   def get(self, call: str, make: Callable[[], bytes]) -> bytes:
     """Returns the reply to a call, waiting for it if the call is pending."""
     with self._lock:
-      if call in self._kept:
-        return self._kept[call]
-      is_new = call not in self._open
-      made = self._open.setdefault(call, futures.Future())
+      is_new = call not in self._replies
+      reply = self._replies.setdefault(call, futures.Future())
     if is_new:
-      made.set_result(make())
-      self._keep(call)
-    return made.result()
-
-  def _keep(self, call: str) -> None:
-    with self._lock:
-      answer = self._open.pop(call).result()
-      if len(answer) <= _LARGEST_BYTES:
-        self._kept[call] = answer
-        if len(self._kept) > _NUM_KEPT:
-          self._kept.popitem(last=False)
+      reply.set_result(make())
+      with self._lock:
+        self._kept.append(call)
+        if len(reply.result()) > _LARGEST_BYTES:
+          del self._replies[self._kept.pop()]
+        elif len(self._kept) > _NUM_KEPT:
+          del self._replies[self._kept.popleft()]
+    return reply.result()
 
 
 class _DaemonThreads(futures.Executor):
@@ -271,7 +258,7 @@ class _DaemonThreads(futures.Executor):
       self._idle.release()
 
 
-class Client:
+class Client(calls.RemoteMethods):
   """Client of a server, with its methods; connects on the first call.
 
   Attributes:
@@ -281,19 +268,17 @@ class Client:
   """
 
   def __init__(self, address: str, timeout_seconds: float, token: str):
+    super().__init__(self._wait_for)
     self.address = address
     self.futures = calls.RemoteMethods(self._begin)
-    self._calls = calls.RemoteMethods(self._call)
     self._timeout_seconds = timeout_seconds
     self._token = token
-    self._stubs: dict[str, Any] = {}
 
-  def __getattr__(self, method: str) -> Callable[..., Any]:
-    return getattr(self._calls, method)
-
-  def _call(self, method: str, *arguments: Any, **named: Any) -> Any:
+  def _wait_for(self, method: str, *arguments: Any, **named: Any) -> Any:
+    # Faster than a future.
+    stub = _stub(self.address, method)
     try:
-      return _unpack(self._start(self._stub(method), arguments, named))
+      return _unpack(stub(_pickle((arguments, named)), **self._settings()))
     except grpc.RpcError as error:
       raise self._describe(method, error) from None
 
@@ -312,31 +297,22 @@ class Client:
       except BaseException as error:
         found.set_exception(error)
 
-    call = self._start(self._stub(method).future, arguments, named)
+    stub = _stub(self.address, method)
+    call = stub.future(_pickle((arguments, named)), **self._settings())
     found.add_done_callback(
       lambda found: call.cancel() if found.cancelled() else None
     )
     call.add_done_callback(settle)
     return found
 
-  def _start(
-    self,
-    stub: Callable[..., Any],
-    arguments: Sequence[Any],
-    named: Mapping[str, Any],
-  ) -> Any:
-    return stub(
-      _pickle((arguments, named)),
-      timeout=self._timeout_seconds,
-      metadata=((_TOKEN, self._token), (_CALL, uuid.uuid4().hex)),
-      wait_for_ready=True,
-    )
-
-  def _stub(self, method: str) -> Any:
-    if method not in self._stubs:
-      channel = _channel_to(self.address)
-      self._stubs[method] = channel.unary_unary(f'/{_SERVICE}/{method}')
-    return self._stubs[method]
+  def _settings(self) -> dict[str, Any]:
+    """Returns the settings of a new call."""
+    metadata = (_TOKEN, self._token), (_CALL, uuid.uuid4().hex)
+    return {
+      'timeout': self._timeout_seconds,
+      'metadata': metadata,
+      'wait_for_ready': True,
+    }
 
   def _describe(self, method: str, error: Any) -> CallError:
     if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -367,3 +343,8 @@ def _channel_to(address: str) -> Any:
   deletes it. A channel to a lost server takes 15 kB.
   """
   return grpc.insecure_channel(address, options=_CLIENT_OPTIONS)
+
+
+@functools.cache
+def _stub(address: str, method: str) -> Any:
+  return _channel_to(address).unary_unary(f'/{_SERVICE}/{method}')

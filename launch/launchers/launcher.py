@@ -14,7 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, cast
 
 from absl import logging
 
@@ -29,15 +29,11 @@ _EXIT_SECONDS = 5.0
 HURRIED_SECONDS = 0.5
 
 _POLL_SECONDS = 0.1
-
-# Time for processes to print their stacks.
-_STACKS_SECONDS = 1.0
-
 _LOG_LINES = 20
-# Harmless messages of XLA in TensorFlow 2.15 at its first compilation.
+# Messages of TensorFlow and Courier for information, and a harmless one.
 _NOISE = re.compile(
-  r'WARNING: All log messages before absl::InitializeLog\(\)'
-  r'|I\d{4} .*\] Compiled cluster using XLA!'
+  r'WARNING: All log messages before absl::InitializeLog\(\)|I\d{4} '
+  r'|\d{4}-\d\d-\d\d [\d:.]+: I |To enable them in other operations, rebuild '
   r'|.*\] SetPriority unimplemented for this stream'
 )
 
@@ -93,18 +89,13 @@ class NodeGraph:
     return list(self._nodes)
 
   @property
-  def max_waiting_calls(self) -> int:
-    """Maximum concurrent calls to a node: two of each, one a heartbeat."""
-    return 2 * len(self._nodes) + 16
-
-  @property
   def rpc(self) -> rpc_lib.Rpc:
     """Clients and servers of the nodes, once all nodes are added."""
     return rpc_lib.Rpc(
       rpc_lib.chosen(),
       self.token,
       self.call_timeout_seconds,
-      self.max_waiting_calls,
+      2 * len(self._nodes) + 16,  # Two of each node, one a heartbeat.
     )
 
   def __iter__(self) -> Iterator[PlannedNode]:
@@ -121,21 +112,18 @@ class NodeGraph:
         does not serve, or a colocated node takes part in a phase.
     """
     taken = [name for one in self for name in one.names]
-    for name in node.names:
-      if name in taken:
-        raise ValueError(f'node names must differ, got {name!r} twice.')
-      kinds.kind_of(name)
-    for one in node.beside:
-      if one.kind.phase is not None:
+    for one in (node, *node.beside):
+      if one.name in taken:
+        raise ValueError(f'node names must differ, got {one.name!r} twice.')
+      if one.kind.phase is not None and one is not node:
         raise ValueError(
           f'nodes beside {node.name!r} must have no part in a phase, since '
           f'their completion is not reported; got {one.name!r}.'
         )
-    for caller in (node, *node.beside):
-      for name in caller.calls:
+      for name in one.calls:
         if name not in self._nodes or not self._nodes[name].kind.serves:
           raise ValueError(
-            f'calls of {caller.name!r} must go to nodes that serve and were '
+            f'calls of {one.name!r} must go to nodes that serve and were '
             f'added before, {self.served}; got {name!r}.'
           )
     self._nodes[node.name] = node
@@ -163,21 +151,9 @@ class NodeGraph:
     """Names of the serving nodes, which run until they are shut down."""
     return [node.name for node in self if node.kind.serves]
 
-  @property
-  def labels(self) -> dict[str, str]:
-    """Paths of output files, <kind>/<index among its kind>, by name."""
-    counts = collections.defaultdict(itertools.count)
-    return {
-      node.name: f'{node.kind.name}/{next(counts[node.kind.name])}'
-      for node in self
-    }
-
   def owner_of(self, name: str) -> str:
     """Returns the node that owns the thread or process of a node."""
-    for node in self:
-      if name in node.names:
-        return node.name
-    raise KeyError(f'node must be one of {self.names}, got {name!r}.')
+    return next(node.name for node in self if name in node.names)
 
 
 class Workers(abc.ABC):
@@ -198,13 +174,16 @@ class Workers(abc.ABC):
   ):
     """Takes the addresses of serving nodes, by name, if known.
 
-    Output of processes is in files named by `NodeGraph.labels`.
+    Output of processes is in files <kind>/<index among its kind>.
     """
     self.program = program
     self._addresses = addresses
+    counts: Any = collections.defaultdict(itertools.count)
     self._paths = {
-      name: os.path.join(log_directory, label)
-      for name, label in program.labels.items()
+      node.name: os.path.join(
+        log_directory, node.kind.name, str(next(counts[node.kind]))
+      )
+      for node in program
     }
 
   @property
@@ -243,11 +222,8 @@ class Workers(abc.ABC):
     return ''
 
   def client(self, name: str) -> Any:
-    """Makes a client of a serving node; see `grpc_servers.Client`."""
-    address = self.address_of(name)
-    if address is None:
-      raise RuntimeError(f'{name} must be placed before it is called.')
-    return self.program.rpc.make_client(address)
+    """Makes a client of a serving node with a known address."""
+    return self.program.rpc.make_client(cast(str, self.address_of(name)))
 
   @property
   def exit_seconds(self) -> float:
@@ -257,9 +233,7 @@ class Workers(abc.ABC):
   def wait_for_end(self, seconds: float) -> None:
     """Waits until all nodes have ended, or for `seconds`."""
     deadline = time.monotonic() + seconds
-    while any(map(self.is_alive, self.names)):
-      if time.monotonic() > deadline:
-        return
+    while any(map(self.is_alive, self.names)) and time.monotonic() < deadline:
       time.sleep(_POLL_SECONDS)
 
   def end(self) -> None:
@@ -281,17 +255,13 @@ class Workers(abc.ABC):
   def kill(self, name: str) -> str | None:
     """Kills a hanging node, with all nodes in its process.
 
-    Returns:
-      The name of the node that owns the killed process; None if the node cannot
-      be killed.
+    Returns the name of the node that owns the killed process; None if the node
+    cannot be killed.
     """
     del name
 
   def restart(self, name: str) -> None:
-    """Restarts a node that has ended, at the same address.
-
-    Only called if the launcher has `can_restart`.
-    """
+    """Restarts a node that has ended, if the launcher has `can_restart`."""
     raise NotImplementedError(f'{name} cannot be restarted.')
 
   def log_of(self, name: str) -> str:
@@ -319,13 +289,15 @@ class Workers(abc.ABC):
         path = self._paths[name]
         asked[name] = os.path.getsize(path) if os.path.exists(path) else 0
         self._ask_for_stacks(name)
-    time.sleep(_STACKS_SECONDS)
-    for name in asked:
-      self._fetch(name)
-    return {
-      name: _rest_of_log(self._paths[name], start)
-      for name, start in asked.items()
-    }
+    time.sleep(1.0)  # Time for processes to print them.
+    self._fetch(*asked)
+    found = {}
+    for name, start in asked.items():
+      path = self._paths[name]  # It may have been deleted.
+      with contextlib.suppress(OSError), open(path, errors='replace') as file:
+        file.seek(start)
+        found[name] = file.read()
+    return found
 
   def _fetch(self, *names: str) -> None:  # noqa: B027
     """Fetches all output of nodes to their files."""
@@ -333,16 +305,6 @@ class Workers(abc.ABC):
   def _ask_for_stacks(self, name: str) -> None:
     """Makes a process print the stacks of its threads."""
     raise NotImplementedError(f'{name} has no process.')
-
-
-def _rest_of_log(path: str, start: int) -> str:
-  """Returns a node's output from byte `start` on."""
-  try:
-    with open(path, errors='replace') as file:
-      file.seek(start)
-      return file.read()
-  except OSError as error:  # It may have been deleted.
-    return f'{type(error).__name__}: {error}\n'
 
 
 @dataclasses.dataclass(frozen=True)
@@ -387,8 +349,9 @@ class Launcher(abc.ABC):
       log_directory: Folder for the output of nodes.
     """
 
-  def check(self) -> None:  # noqa: B027
+  def check(self) -> None:
     """Raises ValueError if the launcher cannot be used in this process."""
+    rpc_lib.chosen()
 
 
 _Kind = TypeVar('_Kind', bound=type[Launcher])

@@ -17,7 +17,6 @@ from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.launchers import calls, launcher
 from repertory.launch.nodes import node as node_lib
-from repertory.launch.platform import watchdog
 
 # Switch interval of threads when nodes share an interpreter. Python's default
 # of 5 ms is the time of several steps and many requests.
@@ -32,14 +31,17 @@ Serve = Callable[
 
 
 class NodeRunner:
-  """Runs one node through its lifecycle."""
+  """Runs one node through its lifecycle.
+
+  Attributes:
+    has_reported: Whether the coordinator knows of the node's failure.
+  """
 
   def __init__(
     self,
     plan: launcher.PlannedNode,
     peers: Mapping[str, Any],
     *,
-    call_timeout_seconds: float = watchdog.START_SECONDS,
     beside: node_lib.Node | None = None,
     **settings: Any,
   ):
@@ -49,21 +51,17 @@ class NodeRunner:
       plan: The node to run.
       peers: Clients of the nodes it calls, by name; all nodes but the
         coordinator call the coordinator.
-      call_timeout_seconds: Time-out of calls between nodes, and of the last
-        heartbeat.
       beside: See `node.Context`.
       **settings: `generation`, `token`, `can_restart` and `interface` of the
         context.
     """
     self._plan = plan
     self._coordinator = peers.get(kinds.COORDINATOR.name)
-    self._call_timeout_seconds = call_timeout_seconds
     self._settings = settings
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
     self._node: node_lib.Node | None = None
-    self._has_failed = self._run_stops = False
-    self._heartbeat_error: BaseException | None = None
+    self.has_reported = False
     is_alone = beside is None and not plan.beside
     self._context = node_lib.Context(
       plan.name,
@@ -89,7 +87,7 @@ class NodeRunner:
     with contextlib.ExitStack() as until_shut_down:
 
       def begin():
-        served = dict(node.served)
+        served = {**node.served, 'shutdown': self.shut_down}
         for plan in self._plan.beside:
           beside = until_shut_down.enter_context(self._beside(node, plan))
           served.update(beside.served)
@@ -146,8 +144,8 @@ class NodeRunner:
   def _reporting_failure(self) -> Iterator[None]:
     """Reports an exception to the coordinator, closes the node, re-raises.
 
-    The only report of a node's exception. It precedes the close, which
-    dependent nodes would report as failures of their own.
+    The report precedes the close, which dependent nodes would report as
+    failures of their own.
     """
     try:
       yield
@@ -157,6 +155,7 @@ class NodeRunner:
       try:
         if is_new and self._coordinator is not None:
           self._coordinator.fail(failures.of_exception(self._plan.name, error))
+        self.has_reported = self._coordinator is not None
       finally:
         self._stop.set()  # Ends all waits and threads of the node.
         if self._node is not None:
@@ -168,20 +167,19 @@ class NodeRunner:
     self, node: node_lib.Node, plan: launcher.PlannedNode
   ) -> Iterator[node_lib.Node]:
     """Makes a colocated node and runs it in a thread until the block ends."""
-    runner = NodeRunner(
-      plan,
-      self._context.peers,
-      call_timeout_seconds=self._call_timeout_seconds,
-      beside=node,
-      **self._settings,
-    )
+    peers = self._context.peers
+    runner = NodeRunner(plan, peers, beside=node, **self._settings)
     with failures.named(plan.name), runner._reporting_failure():
       made = runner._make()
 
     def run():
-      with runner._reporting_failure():
-        runner._work(made)
-      runner._finish(made)
+      try:
+        with runner._reporting_failure():
+          runner._work(made)
+        runner._finish(made)
+      except BaseException:
+        if not runner.has_reported:
+          raise
 
     thread = threading.Thread(target=run, name=plan.name, daemon=True)
     with shared_interpreter():
@@ -216,49 +214,37 @@ class NodeRunner:
     if self._coordinator is None:
       yield
       return
-    ended = threading.Event()
-    thread = threading.Thread(
-      target=self._beat, args=[node, ended], name='heartbeat', daemon=True
-    )
+    ended, errors, run_stops = threading.Event(), [], threading.Event()
+
+    def beat():
+      try:
+        while not ended.wait(reports.PERIOD_SECONDS):
+          if node.report().phase == reports.STOPPING:
+            run_stops.set()
+            if self._plan.kind.phase is not None:
+              self._stop.set()
+      except BaseException as error:
+        errors.append(error)
+        self._stop.set()
+
+    thread = threading.Thread(target=beat, name='heartbeat', daemon=True)
     thread.start()
     try:
       yield
     except BaseException:
-      self._has_failed = True
-      raise
-    finally:
       ended.set()
-      thread.join(
-        _JOIN_SECONDS if self._has_failed else self._call_timeout_seconds
-      )
-    if self._heartbeat_error is not None:
-      raise self._heartbeat_error
-    if thread.is_alive() and not self._may_be_last():
-      raise TimeoutError(
-        f'Waited {self._call_timeout_seconds:g} seconds for the last heartbeat '
-        'of a completed node.'
-      )
-
-  def _beat(self, node: node_lib.Node, ended: threading.Event) -> None:
-    is_last = False
+      thread.join(_JOIN_SECONDS)
+      raise
+    ended.set()
+    thread.join()  # Calls have a time-out.
+    if errors:
+      raise errors[0]
     try:
-      while not is_last:
-        is_last = ended.wait(reports.PERIOD_SECONDS)
-        if is_last and self._has_failed:
-          return
-        reply = node.report()
-        if reply.phase == reports.STOPPING and not is_last:
-          self._run_stops = True
-          if self._plan.kind.phase is not None:
-            self._stop.set()
-    except BaseException as error:
-      if not (is_last and self._may_be_last()):
-        self._heartbeat_error = error
-        self._stop.set()
-
-  def _may_be_last(self) -> bool:
-    """Returns whether the coordinator may have ended before the node."""
-    return self._stop.is_set() or self._run_stops
+      node.report()
+    except Exception:
+      # The coordinator may have ended before the node.
+      if not (self._stop.is_set() or run_stops.is_set()):
+        raise
 
 
 @contextlib.contextmanager

@@ -10,12 +10,11 @@ import site
 import socket
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import ray
 from ray import exceptions as ray_errors
@@ -28,9 +27,6 @@ from repertory.launch.platform import interrupts
 # Ray's object store only transfers the output of nodes.
 _OBJECT_STORE_BYTES = 80 * 2**20
 
-_END_SECONDS = 5.0
-_CONNECT_SECONDS = 5.0
-
 # Sources of Ray's token, and whether Ray requires it.
 _TOKEN, _TOKEN_PATH = 'RAY_AUTH_TOKEN', 'RAY_AUTH_TOKEN_PATH'
 _TOKEN_MODE = 'RAY_AUTH_MODE'
@@ -40,11 +36,10 @@ _TOKEN_HINT = (
   f'cluster with {_TOKEN_MODE}=disabled on each host.'
 )
 
-# Seconds without a reply after which the head counts as lost.
+# Seconds without a reply after which the head counts as lost, and after which
+# queries might hang.
 SILENCE_SECONDS = 10.0
-_BEAT_SECONDS = 1.0
-_BEAT_TIMEOUT_SECONDS = 3.0
-
+LATE_SECONDS = 3.0
 
 # Patterns of files that are not the user's code or secret, as in .gitignore.
 _EXCLUDED = (
@@ -53,77 +48,50 @@ _EXCLUDED = (
 )  # fmt: skip
 
 
-class Heartbeat:
-  """Monitors the heartbeat of the cluster's head.
+@contextlib.contextmanager
+def _monitored() -> Iterator[Callable[[], float]]:
+  """Monitors the cluster's head while the block runs.
 
-  Attributes:
-    is_late: Whether the head missed the last heartbeat.
-    is_silent: Whether it has missed all for `SILENCE_SECONDS`.
+  Yields:
+    A function that returns the seconds since the head's last reply.
   """
+  replied_at, ended = time.monotonic(), threading.Event()
+  # No public call of Ray has a time-out.
+  client = getattr(ray_worker.global_worker, 'gcs_client')  # noqa: B009
 
-  def __init__(self):
-    self.is_late = self.is_silent = False
-    self._stopped = threading.Event()
-    self._thread = threading.Thread(target=self._listen, daemon=True)
+  def monitor():
+    nonlocal replied_at
+    while not ended.wait(1.0):
+      with contextlib.suppress(Exception):
+        client.internal_kv_exists(b'repertory', None, LATE_SECONDS)
+        replied_at = time.monotonic()
 
-  def __enter__(self) -> 'Heartbeat':
-    self._thread.start()
-    return self
-
-  def __exit__(self, *error) -> None:
-    self._stopped.set()
-    self._thread.join(_BEAT_TIMEOUT_SECONDS)
-
-  def _listen(self) -> None:
-    replied_at = time.monotonic()
-    # No public call of Ray has a time-out.
-    client = getattr(ray_worker.global_worker, 'gcs_client')  # noqa: B009
-    while not self._stopped.wait(_BEAT_SECONDS):
-      try:
-        client.internal_kv_exists(b'repertory', None, _BEAT_TIMEOUT_SECONDS)
-      except Exception:
-        self.is_late = True
-        self.is_silent = time.monotonic() - replied_at > SILENCE_SECONDS
-      else:
-        replied_at, self.is_late = time.monotonic(), False
-        self.is_silent = False
+  thread = threading.Thread(target=monitor, daemon=True)
+  thread.start()
+  try:
+    yield lambda: time.monotonic() - replied_at
+  finally:
+    ended.set()
+    thread.join(LATE_SECONDS)
 
 
-class ClusterHost(NamedTuple):
-  """A host of the cluster."""
-
-  name: str  # Ray's id.
-  address: str
-  resources: Mapping[str, float]
-
-
-def living_hosts() -> list[ClusterHost]:
-  """Returns all hosts that are alive."""
-  return [
-    ClusterHost(host['NodeID'], host['NodeManagerAddress'], host['Resources'])
-    for host in ray.nodes()
-    if host['Alive']
-  ]
+def living_hosts() -> list[Mapping[str, Any]]:
+  """Returns Ray's descriptions of all hosts that are alive."""
+  return [host for host in ray.nodes() if host['Alive']]
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[Heartbeat]:
-  """Connects this process to a cluster while the block runs.
+def connected(address: str) -> Iterator[Callable[[], float]]:
+  """Connects this process to a cluster while the block runs; see `_monitored`.
 
-  An existing connection is kept. Ray copies the user's own modules to other
-  hosts, see `code_folder`.
+  Ray copies the user's own modules to other hosts, see `code_folder`.
   """
   if ray.is_initialized():
-    connected_to = ray.get_runtime_context().gcs_address
-    if address not in ('', connected_to):
-      raise SettingError(
-        'ray_address',
-        f'must be that of the cluster that this process is connected to, '
-        f'{connected_to}, or left out; got {address!r}.',
-      )
-    with Heartbeat() as heartbeat:
-      yield heartbeat
-    return
+    raise SettingError(
+      'launch_type',
+      "must not be 'ray' in a process that is connected to Ray; call "
+      '`ray.shutdown()` first.',
+    )
   with contextlib.ExitStack() as stack:
     if address:
       code = _runtime_environment()
@@ -146,7 +114,7 @@ def connected(address: str) -> Iterator[Heartbeat]:
       ray.init(configure_logging=False, log_to_driver=False, **settings)
     # Ray reports each killed process; supervision reports those that matter.
     ray_logging.stdout_deduplicator.skip_re = re.compile('')
-    yield stack.enter_context(Heartbeat())
+    yield stack.enter_context(_monitored())
 
 
 @contextlib.contextmanager
@@ -177,7 +145,7 @@ def check(address: str) -> None:
     if not (colon and port.isdigit()):
       raise ValueError('it has no port')
     server = host.strip('[]'), int(port)
-    socket.create_connection(server, _CONNECT_SECONDS).close()
+    socket.create_connection(server, timeout=5.0).close()
   except (OSError, ValueError) as error:
     raise SettingError(
       'ray_address',
@@ -188,16 +156,11 @@ def check(address: str) -> None:
 
 def code_folder() -> str | None:
   """Returns the first import path that is not of installed packages."""
-  installed = [
-    *sysconfig.get_paths().values(), *site.getsitepackages(),
-    site.getusersitepackages(), sys.prefix, sys.base_prefix,
-  ]  # fmt: skip
-  real = [os.path.realpath(path) + os.sep for path in installed]
-  # A system's Python has a prefix such as /usr, but never the root.
-  real = [path for path in real if path != os.sep * 2]
+  installed = [sys.prefix, sys.base_prefix, site.getusersitepackages()]
+  real = tuple(os.path.realpath(path) + os.sep for path in installed)
   for path in sys.path:
     found = os.path.realpath(path or os.getcwd())
-    if os.path.isdir(found) and not (found + os.sep).startswith(tuple(real)):
+    if os.path.isdir(found) and not (found + os.sep).startswith(real):
       return found
   return None
 
@@ -237,4 +200,4 @@ def _shut_down() -> None:
   for processes in started:
     for one in processes:
       with contextlib.suppress(subprocess.TimeoutExpired):
-        one.process.wait(_END_SECONDS)  # Ray kills without waiting.
+        one.process.wait(5.0)  # Ray kills without waiting.

@@ -12,7 +12,7 @@ from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
-from repertory.launch.launchers import launcher, rpc
+from repertory.launch.launchers import launcher
 
 _RESOURCE = re.compile(r'([^:=]+):([^:=]+)=([0-9]*\.?[0-9]+)')
 _KINDS = tuple(kind.name for kind in kinds.KINDS)
@@ -70,24 +70,10 @@ class RayLauncher(launcher.Launcher):
           f'as in actor:CPU=1,learner:GPU=1; got {text!r}.',
         )
       kind, resource, amount = match.groups()
-      if resource in found.setdefault(kind, {}):
-        raise SettingError(
-          'node_resources',
-          f'must have {kind}:{resource} only once, got {text!r} too.',
-        )
-      found[kind][resource] = float(amount)
+      found.setdefault(kind, {})[resource] = float(amount)
     return found
 
   def check(self):
-    if not self.ray_address:
-      for name in ('bind_interface', 'allow_public_addresses'):
-        if getattr(self, name):
-          raise SettingError(
-            name,
-            'must be left out without a cluster, got '
-            f'{getattr(self, name)!r}. Name a cluster.',
-            ray_address='host:port',
-          )
     for kind in self.resources:
       if kind not in _KINDS:
         raise SettingError(
@@ -101,7 +87,7 @@ class RayLauncher(launcher.Launcher):
         "needs the package ray, got 'ray' without it: "
         "pip install 'repertory[ray]'.",
       )
-    rpc.chosen()  # Checks the variable.
+    super().check()
     launchers.ray_cluster.check(self.ray_address)
 
   def launch(self, program, log_directory):

@@ -5,8 +5,9 @@ import contextlib
 import dataclasses
 import os
 import sys
+import threading
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
 import cloudpickle
@@ -15,7 +16,6 @@ from ray import exceptions as ray_errors
 from ray.util import scheduling_strategies
 
 from repertory.components.config.settings import SettingError, text_of
-from repertory.components.runtime import network_interfaces
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import (
@@ -29,17 +29,15 @@ from repertory.launch.platform import printed
 
 # A supervisor replies at once if its host can be reached.
 _ANSWER_SECONDS = 10.0
-_START_SECONDS = 60.0
-_END_SECONDS = 10.0
 _POLL_SECONDS = 0.05
 # Time-out of placing a node.
 _PLACE_SECONDS = 120.0
 # Period of fetching the output of nodes.
 _READ_SECONDS = 1.0
 
-# Concurrent calls of a supervisor: one waits for the end of the process, and
-# another may hang in disk I/O.
-_CALLS_AT_ONCE = 4
+# Concurrent calls of a supervisor: `run`, perhaps repeated, and others, which
+# may hang in disk I/O.
+_CALLS_AT_ONCE = 8
 
 # Otherwise Ray would hide all GPUs from nodes that request none.
 _GPUS_STAY = {'RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO': '0'}
@@ -56,8 +54,8 @@ def launch(
 ) -> Iterator[launcher.Workers]:
   """Launches a node graph; see `launcher.Launcher.launch`."""
   printed.set_aside(log_directory)
-  with ray_cluster.connected(settings.ray_address) as heartbeat:
-    workers = RayWorkers(program, heartbeat, log_directory, settings)
+  with ray_cluster.connected(settings.ray_address) as silence:
+    workers = RayWorkers(program, silence, log_directory, settings)
     try:
       for name in program.names:
         workers.place(name)
@@ -66,65 +64,47 @@ def launch(
       workers.end()
 
 
-# Stages of a node: it awaits its address, the start of its process, its end.
-_PLACING, _STARTING, _RUNNING = range(3)
-
-
 @dataclasses.dataclass
 class _Node:
-  """State of a node in its current generation.
-
-  Calls to its supervisor are asynchronous and polled. In a running node, there
-  is always one that waits for the end of the process; if it fails because the
-  supervisor is lost, so is the node.
-  """
+  """State of a node in its current generation, updated by its thread."""
 
   supervisor: Any  # Ray's handle.
-  wanted: str  # Address of the preferred host.
+  address: str  # Of its host; until it is placed, of the preferred one.
+  path: str  # Of its output.
   generation: int
-  stage: int = _PLACING
-  call: Any = None  # Pending call of the stage; None if it is to be made.
-  since: float = dataclasses.field(default_factory=time.monotonic)  # Of it.
   place: ray_supervisor.NodeAddress | None = None
-  code: int | None = None  # Exit code; None also if it was lost.
+  is_started: bool = False
   failure: failures.Failure | None = None  # How it ended.
-  # Pending call that fetches output, its time, and the bytes fetched before.
-  reading: Any = None
-  read_at: float = 0.0
-  position: int = 0
+  thread: threading.Thread | None = None
+  position: int = 0  # Of its output, up to which it has been fetched.
+  fetching: Any = dataclasses.field(default_factory=threading.Lock)
 
 
 class RayWorkers(launcher.Workers):
   """Workers in processes started by supervisors on the hosts of a cluster.
 
   Nodes that save checkpoints, or need a fixed address, are pinned to the
-  launching host. Others may be on any host with free resources.
+  launching host. Others may be on any host with free resources. A thread per
+  node waits for its supervisor, and fetches its output.
   """
 
   def __init__(
     self,
     program: launcher.NodeGraph,
-    heartbeat: ray_cluster.Heartbeat,
+    silence: Callable[[], float],
     log_directory: str,
     settings: ray_launcher.RayLauncher,
   ):
     super().__init__(program, {}, log_directory)
-    self._heartbeat = heartbeat
+    self._silence = silence  # Seconds since the last reply of the head.
     self._resources = settings.resources
     self._allows_public = settings.allow_public_addresses
-    network = settings.bind_interface
     here = ray.get_runtime_context().get_node_id()
     self._hosts = ray_cluster.living_hosts()  # As of the last query.
-    (self._here,) = [host for host in self._hosts if host.name == here]
+    (self._here,) = [host for host in self._hosts if host['NodeID'] == here]
     self._is_alone = len(self._hosts) == 1
-    self._network = None if self._is_alone else network
-    self._check_settings(network)
-    self._nodes: dict[str, _Node] = {}
-    # Living hosts where nodes were lost or did not start.
-    self._avoided: set[str] = set()
-
-  def _check_settings(self, network: str) -> None:
-    found = {kinds.kind_of(name).name for name in self.program.names}
+    self._network = None if self._is_alone else settings.bind_interface
+    found = {kinds.kind_of(name).name for name in program.names}
     for kind in self._resources:
       if kind not in found:
         raise SettingError(
@@ -132,32 +112,25 @@ class RayWorkers(launcher.Workers):
           f'must be of nodes with their own process, '
           f'{", ".join(sorted(found))}; got {kind!r}.',
         )
-    if network:  # Each host reports its address in it.
-      try:
-        network_interfaces.of_network(network)
-      except ValueError as error:
-        raise SettingError('bind_interface', str(error)) from error
+    self._nodes: dict[str, _Node] = {}
+    # Living hosts where nodes were lost or did not start.
+    self._avoided: set[str] = set()
 
   def address_of(self, name: str) -> str | None:
-    self.is_alive(name)  # Updates its state.
     place = self._nodes[name].place
     if place is None or place.port is None:
       return None
     return place.interface.address(place.port)
 
   def is_alive(self, name: str) -> bool:
-    node = self._nodes[name]
-    if node.failure is None:
-      self._advance(name, node)
-      if node.reading or time.monotonic() > node.read_at + _READ_SECONDS:
-        self._read([name], 0.0)
-    return node.failure is None
+    # Without a node, the launch has failed before.
+    return name in self._nodes and self._nodes[name].failure is None
 
   def failure_of(self, name: str) -> failures.Failure:
     return cast(failures.Failure, self._nodes[name].failure)
 
   def imminent_failure(self) -> failures.Failure | None:
-    if not self._heartbeat.is_silent:
+    if self._silence() < ray_cluster.SILENCE_SECONDS:
       return None
     return failures.Failure(
       kinds.COORDINATOR.name,
@@ -180,85 +153,68 @@ class RayWorkers(launcher.Workers):
 
   def kill_all(self, names: Collection[str]) -> None:
     alive = {name: self._nodes[name] for name in names if self.is_alive(name)}
-    seconds = launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
-    running = [n for n in alive.values() if n.stage == _RUNNING]
-    _wait_for_all([node.supervisor.kill.remote() for node in running], seconds)
-    deadline = time.monotonic() + seconds
+    started = [name for name, node in alive.items() if node.is_started]
+    for name in started:
+      alive[name].supervisor.kill.remote()
+    deadline = time.monotonic() + (
+      launcher.HURRIED_SECONDS if self.is_forced else _ANSWER_SECONDS
+    )
+    while any(map(self.is_alive, started)) and time.monotonic() < deadline:
+      time.sleep(_POLL_SECONDS)
     for name, node in alive.items():
-      while node.stage == _RUNNING and self.is_alive(name):
-        if time.monotonic() > deadline:
-          break
-        time.sleep(_POLL_SECONDS)
       if self.is_alive(name):
         self._kill_supervisor(node)
-        self._lose(name, f'{_describe_place(node)} did not reply.')
+        node.failure = self._lost(name, node, 'did not reply.')
 
   def restart(self, name: str) -> None:
     self._fetch(name)
     node = self._nodes[name]
-    if node.code is None:
-      self._kill_supervisor(node)
-      if not self._heartbeat.is_late:  # Otherwise the query would hang.
-        self._hosts = ray_cluster.living_hosts()
-      self.place(name, node.generation + 1)
-      return
-    node.stage, node.call = _STARTING, None
-    node.code = node.failure = None
-    node.generation += 1
-    self._advance(name, node)
+    self._kill_supervisor(node)
+    if self._silence() < ray_cluster.LATE_SECONDS:  # Else it would hang.
+      self._hosts = ray_cluster.living_hosts()
+    self.place(name, node.generation + 1)
 
   def end(self) -> None:
     for name, node in self._nodes.items():
-      if node.stage != _RUNNING:
-        self._kill_supervisor(node)
+      if not node.is_started:
         node.failure = node.failure or failures.of_exit(name, 0)
     super().end()
-    self._fetch(*self._nodes)
-    supervisors = [node.supervisor for node in self._nodes.values()]
-    _wait_for_all([one.end.remote() for one in supervisors], _END_SECONDS)
+    deadline = time.monotonic() + _ANSWER_SECONDS
     for node in self._nodes.values():
+      cast(Any, node.thread).join(max(0, deadline - time.monotonic()))
       self._kill_supervisor(node)
 
-  def _choose_host(self) -> ray_cluster.ClusterHost | None:
+  def _choose_host(self) -> Mapping[str, Any] | None:
     """Returns the host with the fewest nodes per CPU; None for any.
 
     Excludes hosts where nodes were lost. Ray's own spreading may place all
     nodes without resources on one host.
     """
-    taken = collections.Counter(
-      node.place.address if node.place else node.wanted
-      for node in self._nodes.values()
-    )
-    fit = [host for host in self._hosts if host.address not in self._avoided]
-    return min(
-      fit,
-      key=lambda host: (
-        (taken[host.address] + 1) / max(host.resources.get('CPU', 0), 1)
-      ),
-      default=None,
-    )
+    taken = collections.Counter(n.address for n in self._nodes.values())
+
+    def load(host: Mapping[str, Any]) -> float:
+      num_nodes = taken[host['NodeManagerAddress']] + 1
+      return num_nodes / max(host['Resources'].get('CPU', 0), 1)
+
+    fit = [
+      host
+      for host in self._hosts
+      if host['NodeManagerAddress'] not in self._avoided
+    ]
+    return min(fit, key=load, default=None)
 
   def place(self, name: str, generation: int = 0) -> None:
-    """Starts placing a new supervisor of a node."""
+    """Starts placing a new supervisor of a node, preferably on a host."""
     is_pinned = self._is_alone or not kinds.kind_of(name).is_replaceable
     host = self._here if is_pinned else self._choose_host()
-    supervisor = self._make_supervisor(name, host, is_pinned)
-    wanted = host.address if host else ''
-    self._nodes[name] = _Node(supervisor, wanted, generation)
-    self._advance(name, self._nodes[name])
-
-  def _make_supervisor(
-    self, name: str, host: ray_cluster.ClusterHost | None, is_pinned: bool
-  ) -> Any:
-    """Creates the supervisor of a node, preferably on a host."""
-    strategy: Any = 'SPREAD'
     asked = self._resources.get(kinds.kind_of(name).name, {})
+    strategy: Any = 'SPREAD'
     if host is not None:
       # Without requested resources, the preference is strict: otherwise Ray
       # would choose other hosts, even faulty ones, if the host is slow to
       # reply.
       strategy = scheduling_strategies.NodeAffinitySchedulingStrategy(
-        host.name, soft=bool(asked) and not is_pinned
+        host['NodeID'], soft=bool(asked) and not is_pinned
       )
     options = {_OPTIONS[k]: n for k, n in asked.items() if k in _OPTIONS}
     own = {k: n for k, n in asked.items() if k not in _OPTIONS}
@@ -276,137 +232,125 @@ class RayWorkers(launcher.Workers):
         'node_resources',
         f'must be resources that Ray accepts, got {asked}: {text_of(error)}',
       ) from error
-    return supervisor.remote(name)
+    address = host['NodeManagerAddress'] if host else ''
+    node = self._nodes[name] = _Node(
+      supervisor.remote(name), address, self._paths[name], generation
+    )
+    node.thread = threading.Thread(
+      target=self._supervise, args=[name, node], daemon=True
+    )
+    node.thread.start()
 
-  def _advance(self, name: str, node: _Node) -> None:
-    """Advances a node's state by the results of its calls."""
+  def _supervise(self, name: str, node: _Node) -> None:
+    """Places a node and runs its process; records how it ended."""
     try:
-      while node.failure is None and self._is_answered(name, node):
-        call, node.call = node.call, None
-        result: Any = ray.get(call)
-        if node.stage == _PLACING:
-          node.place, node.stage = result, _STARTING
-        elif node.stage == _STARTING:
-          node.stage = _RUNNING
-        elif result is not None:
-          node.code, node.failure = result, failures.of_exit(name, result)
-    except ray_errors.ActorUnavailableError:  # It may recover.
-      pass
+      failure = self._run(name, node)
     except (ray_errors.RayTaskError, ray_errors.RuntimeEnvSetupError) as error:
       cause = getattr(error, 'cause', error)
-      self._lose(
+      self._avoided.add(node.address)
+      failure = failures.Failure(
         name,
         f'It could not be started: {text_of(cause)}',
         is_bad_input=isinstance(cause, ValueError),
-        is_lost=False,
       )
     except ray_errors.RayError as error:
+      lost = self._lost(name, node, 'was lost.')
       message = ' '.join(text_of(error).split())
-      self._lose(
-        name, f'Ray says: {message}\n{_describe_place(node)} was lost.'
-      )
-    else:
-      self._check_time(name, node)
+      cause = f'Ray says: {message}\n{lost.cause}'
+      failure = dataclasses.replace(lost, cause=cause)
+    except Exception as error:
+      failure = failures.of_exception(name, error)
+    node.failure = node.failure or failure
+    self._read(node)
 
-  def _is_answered(self, name: str, node: _Node) -> bool:
-    """Makes the call of a node's stage, if due; returns whether it is done."""
-    if node.call is None:
-      if node.stage == _PLACING:
-        node.call = node.supervisor.place.remote(
-          self._network, self._allows_public, self.program[name].kind.serves
-        )
-      elif node.stage == _STARTING:
-        node.call, node.since = self._start(name, node), time.monotonic()
-      else:
-        node.call = node.supervisor.wait_for_end.remote()
-    return node.call is not None and _is_done(node.call)
-
-  def _lose(self, name: str, loss: str, **properties: Any) -> None:
-    """Records a loss, after which the node's host is avoided."""
-    node, properties = self._nodes[name], {'is_lost': True, **properties}
-    node.failure = failures.Failure(name, loss, **properties)
-    self._avoided.add(node.place.address if node.place else node.wanted)
-
-  def _check_time(self, name: str, node: _Node) -> None:
-    """Marks a node as lost if it is not placed or started in time."""
-    seconds = time.monotonic() - node.since
-    if node.place is None and seconds > _PLACE_SECONDS:
-      asked = self._resources.get(kinds.kind_of(name).name)
+  def _run(self, name: str, node: _Node) -> failures.Failure | None:
+    """Returns how the process ended; ignored if it has been killed."""
+    plan, kind = self.program[name], self.program[name].kind
+    node.place = self._result(
+      node,
+      lambda: node.supervisor.place.remote(
+        self._network, self._allows_public, kind.serves
+      ),
+      _PLACE_SECONDS,
+    )
+    if node.failure is not None:
+      return None
+    if node.place is None:
+      asked = self._resources.get(kind.name)
       what = f'{_in_words(asked)} and ' if asked else ''
-      loss = (
+      cause = (
         f'Waited {_PLACE_SECONDS:g} seconds for {what}a host for it. The '
         f'cluster has {_in_words(ray.cluster_resources())}; free are '
         f'{_in_words(ray.available_resources())}.'
       )
-      node.failure = failures.Failure(name, loss, is_lost=True)
-    elif node.stage == _STARTING and node.call and seconds > _START_SECONDS:
-      where = _describe_place(node)
-      self._lose(name, f'{where} did not start it within {_START_SECONDS:g} s.')
-
-  def _start(self, name: str, node: _Node) -> Any:
-    """Starts a node's current generation if all its callees are placed."""
-    peers = {n: self.address_of(n) for n in self.program.callees_of(name)}
-    if node.place is None or None in peers.values():
-      return None
+      return failures.Failure(name, cause, is_lost=True)
+    node.address = node.place.address
+    peers: dict[str, str] = {}
+    for callee in self.program.callees_of(name):
+      while (address := self.address_of(callee)) is None:
+        if node.failure is not None:
+          return None
+        time.sleep(_POLL_SECONDS)
+      peers[callee] = address
+    _, interface, port = node.place
     launch_spec = node_process.NodeLaunchSpec(
-      self.program[name],
-      cast(Mapping[str, str], peers),
-      self.program.rpc,
-      node.place.port,
-      node.place.interface,
+      plan, peers, self.program.rpc, port, interface, node.generation
     )
-    return node.supervisor.start.remote(
-      cloudpickle.dumps(launch_spec), sys.path, os.getcwd(), node.generation
-    )
+    arguments = cloudpickle.dumps(launch_spec), sys.path, os.getcwd()
+    node.is_started = True
+    code = self._result(node, lambda: node.supervisor.run.remote(*arguments))
+    return failures.of_exit(name, code or 0)
+
+  def _result(
+    self,
+    node: _Node,
+    begin: Callable[[], Any],
+    seconds: float = float('inf'),
+  ) -> Any:
+    """Returns the result of a call; None after `seconds` or the node's end."""
+    call, deadline = begin(), time.monotonic() + seconds
+    while node.failure is None and time.monotonic() < deadline:
+      try:
+        if ray.wait([call], timeout=_READ_SECONDS)[0]:
+          return ray.get(call)
+      except ray_errors.ActorUnavailableError:  # It may recover.
+        time.sleep(_READ_SECONDS)
+        call = begin()
+      self._read(node)
+    return None
+
+  def _lost(self, name: str, node: _Node, problem: str) -> failures.Failure:
+    """Returns the failure of a lost node, whose host is avoided from now on."""
+    self._avoided.add(node.address)
+    where = 'Its host'
+    if node.place is not None:
+      where += f', {node.address}, or its supervisor there,'
+    return failures.Failure(name, f'{where} {problem}', is_lost=True)
 
   def _kill_supervisor(self, node: _Node) -> None:
     """Kills a supervisor, and so its process."""
-    if not self._heartbeat.is_silent:  # Without the head, this hangs.
+    if self.imminent_failure() is None:  # Without the head, this hangs.
       with contextlib.suppress(ray_errors.RayError):
         ray.kill(node.supervisor)
 
   def _fetch(self, *names: str) -> None:
-    # A pending call may return earlier output.
-    self._read([n for n in names if self._nodes[n].reading], _ANSWER_SECONDS)
-    self._read(names, _ANSWER_SECONDS)
+    for name in names:
+      self._read(self._nodes[name])
 
-  def _read(self, names: Sequence[str], seconds: float) -> None:
-    """Fetches output of nodes to their files, if their supervisors reply."""
-    nodes = {name: self._nodes[name] for name in names}
-    for node in nodes.values():
-      if node.reading is None:
-        node.reading = node.supervisor.read.remote(node.position)
-        node.read_at = time.monotonic()
-    _wait_for_all([node.reading for node in nodes.values()], seconds)
-    for name, node in nodes.items():
-      if not _is_done(node.reading):
-        continue
-      call, node.reading = node.reading, None
-      with contextlib.suppress(OSError, ray_errors.RayError):
-        found, node.position = ray.get(call)
-        if found:
-          path = self._paths[name]
-          os.makedirs(os.path.dirname(path), exist_ok=True)
-          with open(path, 'ab') as file:
-            file.write(found)
+  def _read(self, node: _Node) -> None:
+    """Fetches a node's output to its file, if its supervisor replies."""
+    if node.place is None:
+      return
+    with node.fetching, contextlib.suppress(OSError, ray_errors.RayError):
+      call = node.supervisor.read.remote(node.position)
+      found, node.position = ray.get(call, timeout=_ANSWER_SECONDS)
+      if found:
+        os.makedirs(os.path.dirname(node.path), exist_ok=True)
+        with open(node.path, 'ab') as file:
+          file.write(found)
 
   def _ask_for_stacks(self, name: str) -> None:
     self._nodes[name].supervisor.ask_for_stacks.remote()
-
-
-def _describe_place(node: _Node) -> str:
-  if node.place is None:
-    return 'Its host'
-  return f'Its host, {node.place.address}, or its supervisor there,'
-
-
-def _wait_for_all(calls: Sequence[Any], seconds: float) -> None:
-  if calls:
-    ray.wait(list(calls), num_returns=len(calls), timeout=seconds)
-
-
-def _is_done(call: Any) -> bool:
-  return bool(ray.wait([call], timeout=0)[0])
 
 
 def _in_words(resources: Mapping[str, float]) -> str:

@@ -32,9 +32,8 @@ class Rpc:
 
   def make_client(self, address: str) -> Any:
     """Makes a client of a node; see `grpc_servers.Client`."""
-    return get(self.library).make_client(
-      address, self.timeout_seconds, self.token
-    )
+    library = get(self.library)
+    return library.make_client(address, self.timeout_seconds, self.token)
 
   def serving(
     self,
@@ -60,25 +59,18 @@ def chosen() -> str:
   """
   # Not `courier`, which may be an unrelated package.
   has_courier = importlib.util.find_spec('launchpad') is not None
-  name = os.environ.get(VARIABLE) or (COURIER if has_courier else GRPC)
-  if name not in (COURIER, GRPC):
+  known = (COURIER, GRPC) if has_courier else (GRPC,)
+  name = os.environ.get(VARIABLE) or known[0]
+  if name not in known:
+    needed = '' if has_courier else ' without Launchpad, which has Courier'
     raise SettingError(
-      VARIABLE, f'must be {COURIER!r} or {GRPC!r}, got {name!r}.'
-    )
-  if name == COURIER and not has_courier:
-    raise SettingError(
-      VARIABLE,
-      f'must be {GRPC!r} or unset without Launchpad, which includes Courier; '
-      f'got {name!r}.',
+      VARIABLE, f'must be {" or ".join(known)}{needed}, got {name!r}.'
     )
   return name
 
 
 def get(name: str) -> Any:
-  """Returns the RPC module of this name.
-
-  Both modules have `make_client` and `serving`; see `grpc_servers`.
-  """
+  """Returns the RPC module, with `make_client` and `serving`, by its name."""
   if name == COURIER:
     return launchers.courier_servers
   return launchers.grpc_servers

@@ -5,8 +5,7 @@ import dataclasses
 import os
 import time
 from collections.abc import Callable, Iterator
-from concurrent import futures
-from typing import Any, NoReturn
+from typing import Any
 
 from absl import logging
 
@@ -28,6 +27,7 @@ _COORDINATOR = kinds.COORDINATOR.name
 
 _STATUS_PERIOD_SECONDS = 0.25
 _POLL_SECONDS = 0.1
+_ANSWER_POLL_SECONDS = 0.01
 
 # Once started, the coordinator replies at once.
 _ANSWER_TIMEOUT_SECONDS = 30
@@ -43,30 +43,13 @@ _SERVICE_EXIT_TIMEOUT_SECONDS = 30
 _HURRIED_SECONDS = 0.2
 
 
-class Clock:
-  """Monotonic clock; tests of time-outs simulate one."""
-
-  def __call__(self) -> float:
-    return time.monotonic()
-
-  def sleep(self, seconds: float) -> None:
-    time.sleep(seconds)
-
-  def wait_for(self, call: futures.Future, seconds: float) -> bool:
-    """Waits for a call for at most `seconds`; returns whether it is done."""
-    return bool(futures.wait([call], timeout=seconds).done)
-
-
-_REAL_CLOCK = Clock()
-
-
 def run(
   make_program: Callable[[session_lib.Session], launcher_lib.NodeGraph],
   session: session_lib.Session,
   interruption: interrupts.Interruption,
   show: Callable[[loggers.Status], None],
   launcher: launcher_lib.Launcher,
-  clock: Clock = _REAL_CLOCK,
+  clock: Any = time,
 ) -> loggers.Status:
   """Launches a node graph and supervises it to its end; ends all nodes.
 
@@ -74,11 +57,10 @@ def run(
   If the learner, the replay server or the coordinator is lost, all nodes are
   restarted from the last checkpoint.
 
-  Returns:
-    The status at the end.
+  Returns the status at the end. Tests simulate the `clock`.
   """
   max_restarts = session.experiment.max_restarts if launcher.can_restart else 0
-  budget = node_registry.RestartBudget(max_restarts, clock)
+  budget = node_registry.RestartBudget(max_restarts, clock.monotonic)
   log_directory = os.path.join(session.log_directory, printed.NODES)
   while True:
     doing = 'importing' if launcher.needs_pickles else ''
@@ -101,33 +83,27 @@ def run(
       session = resumed
 
 
+@dataclasses.dataclass
 class _Watch:
   """Supervision of one launch."""
 
-  def __init__(
-    self,
-    session: session_lib.Session,
-    interruption: interrupts.Interruption,
-    show: Callable[[loggers.Status], None],
-    clock: Clock,
-    first_doing: str,
-  ):
-    self._session = session
-    self._interruption = interruption
-    self._show = show
-    self._clock = clock
-    self._begun_at = clock()
-    self._first_doing = first_doing
-    self.num_restarts = session.num_restarts
-    self._has_begun = False
-    self._last: loggers.Status | None = None  # Set unless the run has failed.
+  _session: session_lib.Session
+  _interruption: interrupts.Interruption
+  _show: Callable[[loggers.Status], None]
+  _clock: Any
+  _first_doing: str
+  _client: Any = None  # Of the coordinator, once it is placed.
+  _has_begun: bool = False  # Whether the coordinator has started.
+  _is_lost: bool = False  # Whether the coordinator died or hung.
+  _last: loggers.Status | None = None  # Set unless the run has failed.
+
+  def __post_init__(self):
+    self.num_restarts = self._session.num_restarts
+    self._begun_at = self._clock.monotonic()
 
   def run(self, workers: launcher_lib.Workers) -> loggers.Status:
     """Supervises nodes to the end, and shuts them down."""
     self._workers = workers
-    self._coordinator = _CoordinatorCalls(
-      workers, self._interruption, self._clock
-    )
     try:
       try:
         with self._hurrying():
@@ -144,56 +120,6 @@ class _Watch:
     finally:
       self._shut_down(_COORDINATOR)
 
-  def _end_all_but_coordinator(self) -> None:
-    """Ends other nodes before the coordinator, to which they report."""
-    is_forced = self._workers.is_forced
-    deadline = self._clock() + (
-      _HURRIED_SECONDS if is_forced else _EXIT_TIMEOUT_SECONDS
-    )
-    for name in reversed(self._workers.program.served):
-      if name != _COORDINATOR:
-        self._wait_for_server(name, deadline)
-        self._shut_down(name)
-    final = deadline
-    if self._last is not None and not is_forced:
-      # Services may take longer, unless the run has failed.
-      final = self._clock() + _SERVICE_EXIT_TIMEOUT_SECONDS
-    while ending := self._find_ending(self._clock() > deadline):
-      if self._clock() > final or not self._workers.is_alive(_COORDINATOR):
-        return
-      if self._last is not None:
-        message = f'{", ".join(ending)}: ending'
-        self._show(self._last.with_messages(self._last.message, message))
-      self._clock.sleep(_POLL_SECONDS)
-
-  def _find_ending(self, only_services: bool) -> list[str]:
-    """Returns the nodes except the coordinator that have not ended, sorted."""
-    program = self._workers.program
-    names = self._workers.names
-    if only_services:
-      names = {program.owner_of(name) for name in program.served}
-    alive = {name for name in names if self._workers.is_alive(name)}
-    return sorted(alive - {_COORDINATOR})
-
-  def _wait_for_server(self, name: str, deadline: float) -> None:
-    """Waits until a service accepts calls; Courier retries too slowly."""
-    while self._can_be_asked(name) and self._clock() < deadline:
-      if calls.is_listening(self._workers.client(name)):
-        return
-      self._clock.sleep(_POLL_SECONDS)
-
-  def _end_callbacks(self) -> None:
-    """Waits until callbacks have ended; they have their own time-out."""
-    if not self._has_begun or self._workers.is_forced:
-      return
-    with contextlib.suppress(failures.NodeError):
-      while not self._coordinator.is_lost and (
-        waiting := self._coordinator.call('end_callbacks')
-      ):
-        status = self._coordinator.call('status')
-        self._show(status.with_messages(status.message, waiting))
-        self._clock.sleep(_POLL_SECONDS)
-
   @contextlib.contextmanager
   def _hurrying(self) -> Iterator[None]:
     """Kills all nodes at the second Ctrl-C, and shortens waits."""
@@ -204,53 +130,77 @@ class _Watch:
       self._workers.kill_all(self._workers.names)
       raise
 
-  def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
-    """Adds warnings of nodes that failed to close, or are still running."""
-    if self._last is not None:
-      with contextlib.suppress(failures.NodeError):
-        last = self._coordinator.call('status')
-        status = dataclasses.replace(
-          status, message=last.message, not_recorded=last.not_recorded
-        )
-    warnings = [status.message]
-    for name in self._workers.names:
-      if name != _COORDINATOR and self._workers.is_alive(name):
-        cause = 'It did not end when stopped.'
-        warnings.append(failures.Failure(name, cause).not_closed)
-        logging.warning('%s', warnings[-1])
-    return status.with_messages(*warnings)
-
   def _watch(self) -> loggers.Status:
     """Supervises nodes and displays the status until the run is over."""
-    if not self._coordinator.wait_for_start(
-      lambda: self._show_status(self._starting_status())
-    ):
-      # No node has anything to save.
+    if not self._start_coordinator():  # Nor has any node anything to save.
       self._workers.kill_all(self._workers.names)
       return self._starting_status()
     self._has_begun = True
     names = [name for name in self._workers.names if name != _COORDINATOR]
-    seconds = self._clock() - self._begun_at
-    self._coordinator.call('expect', names, self._first_doing, seconds)
-    seen = self._coordinator.call('observe')
+    seconds = self._clock.monotonic() - self._begun_at
+    self._call('expect', names, self._first_doing, seconds)
+    seen = self._call('observe')
     while seen.phase not in (reports.DONE, reports.STOPPING):
       self._show_status(seen.status)
       self.num_restarts = seen.status.num_restarts or 0
       if self._interruption.is_set():
-        self._coordinator.call('stop', 'interrupted')
+        self._call('stop', 'interrupted')
       else:
         self._report_ended(seen)
         self._end_overdue(seen)
         if (trouble := self._workers.imminent_failure()) is not None:
-          self._abort(trouble)
+          self._call('abort', trouble)
         if not seen.overdue:
           self._check_progress(seen)
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
-      seen = self._coordinator.call('observe')
+      seen = self._call('observe')
     return self._wait_for_end(seen)
 
-  def _abort(self, failure: failures.Failure) -> None:
-    self._coordinator.call('abort', failure)
+  def _start_coordinator(self) -> bool:
+    """Waits until the coordinator accepts calls; returns False if killed.
+
+    It is killed on an interrupt. A thread is waited for nevertheless, since
+    only the coordinator can stop the other nodes.
+    """
+
+    def is_listening():
+      self._show_status(self._starting_status())
+      self._clock.sleep(_POLL_SECONDS)
+      if self._client is None and self._workers.address_of(_COORDINATOR):
+        self._client = calls.AuthenticatedClient(
+          self._workers.client(_COORDINATOR),
+          callers.Caller('launcher', token=self._workers.program.token),
+        )
+      return self._client and calls.is_listening(self._client)
+
+    def is_killed():
+      return self._interruption.is_set() and self._workers.kill(_COORDINATOR)
+
+    self._wait_for_coordinator(
+      lambda: is_killed() or is_listening(), watchdog.START_SECONDS, 'start'
+    )
+    return not self._interruption.is_set() or self._workers.is_alive(
+      _COORDINATOR
+    )
+
+  def _starting_status(self) -> loggers.Status:
+    """Returns the status before the coordinator's first report."""
+    session, names = self._session, sorted(self._workers.names)
+    since = session.elapsed_seconds
+    return loggers.Status(
+      title=session.title,
+      steps=session.counts['steps'],
+      max_steps=session.experiment.max_steps,
+      episodes=session.counts['episodes'],
+      learner_steps=session.counts['learner_steps'],
+      elapsed_seconds=since + self._clock.monotonic() - self._begun_at,
+      nodes=tuple((name, 'starting') for name in names),
+      starts=tuple(
+        loggers.NodeStart(name, self._first_doing, since) for name in names
+      ),
+      num_restarts=session.num_restarts or None,
+      message=session.message,
+    )
 
   def _show_status(self, status: loggers.Status) -> None:
     """Displays the status, with what starting nodes are waiting for."""
@@ -259,10 +209,8 @@ class _Watch:
 
   def _wait_for_end(self, seen: reports.Observation) -> loggers.Status:
     """Waits for checkpoints, and the end of all nodes except services."""
-    since = self._clock()
-    save_seconds = max(
-      _SAVE_TIMEOUT_SECONDS, 2 * self._session.experiment.timeout_seconds
-    )
+    since, experiment = self._clock.monotonic(), self._session.experiment
+    save_seconds = max(_SAVE_TIMEOUT_SECONDS, 2 * experiment.timeout_seconds)
     while True:
       self._show(seen.status)
       self._report_ended(seen)
@@ -275,20 +223,20 @@ class _Watch:
       if unsaved:
         limit = save_seconds
       elif seen.phase == reports.DONE and not self._interruption.is_set():
-        limit = self._session.experiment.stall_seconds  # As for steps.
+        limit = experiment.stall_seconds  # As for steps.
       else:
         limit = _EXIT_TIMEOUT_SECONDS
-      is_late = self._clock() - since > limit
+      is_late = self._clock.monotonic() - since > limit
       if is_late and unsaved:
         cause = f'It did not save a checkpoint within {limit} s.'
-        self._abort(failures.Failure(unsaved[-1], cause))
+        self._call('abort', failures.Failure(unsaved[-1], cause))
       if is_late or not (unsaved or self._workers.clients_alive()):
         return seen.status
       for name in unsaved:
         if not self._workers.is_alive(name):
-          self._abort(self._workers.failure_of(name))
+          self._call('abort', self._workers.failure_of(name))
       self._clock.sleep(_STATUS_PERIOD_SECONDS)
-      seen = self._coordinator.call('observe')
+      seen = self._call('observe')
 
   def _find_unsaved(self, seen: reports.Observation) -> list[str]:
     """Returns nodes that still have to save, each after the nodes it needs."""
@@ -312,10 +260,6 @@ class _Watch:
       if name not in seen.finished or self._workers.program[name].kind.serves:
         self._report_end(self._workers.failure_of(name))
 
-  def _report_end(self, failure: failures.Failure) -> None:
-    if self._coordinator.call('decide_restart', failure):
-      self._workers.restart(failure.node)
-
   def _end_overdue(self, seen: reports.Observation) -> None:
     """Kills and restarts hanging processes, or ends the run."""
     for name, cause in seen.overdue.items():
@@ -323,144 +267,133 @@ class _Watch:
       if owner not in (None, name):
         cause = f"'{name}' in its process: {cause}"
       cause += '' if owner is None else ' Its process was killed.'
-      failure = failures.Failure(owner or name, cause, is_lost=True)
-      self._report_end(failure)
+      self._report_end(failures.Failure(owner or name, cause, is_lost=True))
+
+  def _report_end(self, failure: failures.Failure) -> None:
+    if self._call('decide_restart', failure):
+      self._workers.restart(failure.node)
 
   def _check_progress(self, seen: reports.Observation) -> None:
     """Ends a stalled run, with a report."""
-    limit = self._session.experiment.stall_seconds
-    if seen.idle_seconds <= limit:
-      return
-    nodes = self._coordinator.call('describe_nodes')
-    stacks = self._workers.stacks(list(nodes))
-    failure = stall_reports.write(seen, nodes, stacks, self._session)
-    self._abort(failure)
-
-  def _starting_status(self) -> loggers.Status:
-    """Returns the status before the coordinator's first report."""
-    session, names = self._session, sorted(self._workers.names)
-    since = session.elapsed_seconds
-    return loggers.Status(
-      title=session.title,
-      steps=session.counts['steps'],
-      max_steps=session.experiment.max_steps,
-      episodes=session.counts['episodes'],
-      learner_steps=session.counts['learner_steps'],
-      elapsed_seconds=since + self._clock() - self._begun_at,
-      nodes=tuple((name, 'starting') for name in names),
-      starts=tuple(
-        loggers.NodeStart(name, self._first_doing, since) for name in names
-      ),
-      num_restarts=session.num_restarts or None,
-      message=session.message,
-    )
-
-  def _shut_down(self, name: str) -> None:
-    """Asks a service to end; if it cannot, it ends with its worker."""
-    if not self._can_be_asked(name):
-      return
-    service = self._workers.client(name)  # Must outlive the call.
-    call = service.futures.shutdown()
-    self._clock.wait_for(
-      call, _HURRIED_SECONDS if self._workers.is_forced else 1
-    )
-    call.cancel()  # Deleting a client waits for its open calls.
-
-  def _can_be_asked(self, name: str) -> bool:
-    """Returns whether a service is alive and has a known address."""
-    owner = self._workers.program.owner_of(name)
-    return self._workers.is_alive(owner) and bool(
-      self._workers.address_of(owner)
-    )
+    if seen.idle_seconds > self._session.experiment.stall_seconds:
+      nodes = self._call('describe_nodes')
+      stacks = self._workers.stacks(list(nodes))
+      self._call(
+        'abort', stall_reports.write(seen, nodes, stacks, self._session)
+      )
 
   def _raise_failure(self) -> None:
     """Raises the run's failure, if any, with the node's last output."""
-    if not self._has_begun or self._coordinator.is_lost:
+    if not self._has_begun or self._is_lost:
       return
-    failure = self._coordinator.call('failure')
+    failure = self._call('failure')
     if failure is not None:
       details = failure.details + self._workers.log_of(failure.node)
       error = failures.NodeError(dataclasses.replace(failure, details=details))
-      error.add_details(self._coordinator.call('status').not_recorded)
+      error.add_details(self._call('status').not_recorded)
       raise error
 
-
-class _CoordinatorCalls:
-  """Client of the coordinator that detects its death and hangs.
-
-  Attributes:
-    is_lost: Whether the coordinator died or hung in a call.
-  """
-
-  def __init__(
-    self,
-    workers: launcher_lib.Workers,
-    interruption: interrupts.Interruption,
-    clock: Clock,
-  ):
-    self.is_lost = False
-    self._workers = workers
-    self._interruption = interruption
-    self._clock = clock
-    self._client: Any = None  # Set once the coordinator is placed.
-
-  def wait_for_start(self, show: Callable[[], None]) -> bool:
-    """Waits until the coordinator accepts calls; returns False if killed.
-
-    It is killed on an interrupt. A thread is waited for nevertheless, since
-    only the coordinator can stop the other nodes.
-    """
-    is_killed = False
-
-    def is_settled():
-      nonlocal is_killed
-      if self._interruption.is_set():
-        is_killed = self._workers.kill(_COORDINATOR) is not None
-        if is_killed:
-          return True
-      show()
+  def _end_all_but_coordinator(self) -> None:
+    """Ends other nodes before the coordinator, to which they report."""
+    workers, now = self._workers, self._clock.monotonic()
+    deadline = final = now + (
+      _HURRIED_SECONDS if workers.is_forced else _EXIT_TIMEOUT_SECONDS
+    )
+    if self._last is not None and not workers.is_forced:
+      # Services may take longer, unless the run has failed.
+      final = now + _SERVICE_EXIT_TIMEOUT_SECONDS
+    # Callers before their callees.
+    served = [n for n in workers.program.served if n != _COORDINATOR]
+    while now <= final:
+      while served and self._shut_down(served[-1]):
+        served.pop()
+      ending = [
+        name
+        for name in sorted(set(workers.names) - {_COORDINATOR})
+        if workers.is_alive(name)
+        and (now <= deadline or workers.program[name].kind.serves)
+      ]
+      if not ending or not workers.is_alive(_COORDINATOR):
+        return
+      if self._last is not None:
+        message = f'{", ".join(ending)}: ending'
+        self._show(self._last.with_messages(self._last.message, message))
       self._clock.sleep(_POLL_SECONDS)
-      if self._client is None and self._workers.address_of(_COORDINATOR):
-        self._client = calls.AuthenticatedClient(
-          self._workers.client(_COORDINATOR),
-          callers.Caller('launcher', token=self._workers.program.token),
+      now = self._clock.monotonic()
+
+  def _shut_down(self, name: str) -> bool:
+    """Asks a service to end; returns False if it does not listen yet."""
+    workers = self._workers
+    if not workers.is_alive(name):
+      return True
+    if not workers.address_of(name):
+      return False
+    service = workers.client(name)  # Must outlive the call.
+    if not calls.is_listening(service):  # Courier retries too slowly.
+      return False
+    call = service.futures.shutdown()
+    deadline = self._clock.monotonic() + (
+      _HURRIED_SECONDS if workers.is_forced else 1
+    )
+    while not call.done() and self._clock.monotonic() < deadline:
+      self._clock.sleep(_ANSWER_POLL_SECONDS)
+    call.cancel()  # Deleting a client waits for its open calls.
+    return True
+
+  def _end_callbacks(self) -> None:
+    """Waits until callbacks have ended; they have their own time-out."""
+    if not self._has_begun or self._workers.is_forced:
+      return
+    with contextlib.suppress(failures.NodeError):
+      while not self._is_lost and (waiting := self._call('end_callbacks')):
+        status = self._call('status')
+        self._show(status.with_messages(status.message, waiting))
+        self._clock.sleep(_POLL_SECONDS)
+
+  def _with_last_warnings(self, status: loggers.Status) -> loggers.Status:
+    """Adds warnings of nodes that failed to close, or are still running."""
+    if self._last is not None:
+      with contextlib.suppress(failures.NodeError):
+        last = self._call('status')
+        status = dataclasses.replace(
+          status, message=last.message, not_recorded=last.not_recorded
         )
-      return self._client and calls.is_listening(self._client)
+    warnings = [status.message]
+    for name in self._workers.names:
+      if name != _COORDINATOR and self._workers.is_alive(name):
+        cause = 'It did not end when stopped.'
+        warnings.append(failures.Failure(name, cause).not_closed)
+        logging.warning('%s', warnings[-1])
+    return status.with_messages(*warnings)
 
-    self._wait_for(is_settled, watchdog.START_SECONDS, 'start')
-    return not is_killed
-
-  def call(self, method: str, *arguments: Any) -> Any:
-    """Calls a method and returns its result."""
+  def _call(self, method: str, *arguments: Any) -> Any:
+    """Calls the coordinator; detects its death and hangs."""
     call = getattr(self._client.futures, method)(*arguments)
+
+    def is_answered():
+      if not call.done():
+        self._clock.sleep(_ANSWER_POLL_SECONDS)
+      return call.done()
+
     try:
-      self._wait_for(
-        lambda: self._clock.wait_for(call, _POLL_SECONDS),
-        _ANSWER_TIMEOUT_SECONDS,
-      )
+      self._wait_for_coordinator(is_answered, _ANSWER_TIMEOUT_SECONDS, 'answer')
       return call.result()
     finally:
       call.cancel()
 
-  def _wait_for(
-    self, is_ready: Callable[[], Any], seconds: float, what: str = 'answer'
+  def _wait_for_coordinator(
+    self, is_ready: Callable[[], Any], seconds: float, what: str
   ) -> None:
-    start = self._clock()
-    interrupted_at = None
+    deadline = self._clock.monotonic() + seconds
     while not is_ready():
       if not self._workers.is_alive(_COORDINATOR):
         failure = self._workers.failure_of(_COORDINATOR)
         details = self._workers.log_of(_COORDINATOR)
-        self._lose(dataclasses.replace(failure, details=details))
-      if self._interruption.is_set():
-        interrupted_at = interrupted_at or self._clock()
-        if self._clock() - interrupted_at > _ANSWER_TIMEOUT_SECONDS:
-          cause = 'It did not answer when interrupted.'
-          self._lose(failures.Failure(_COORDINATOR, cause))
-      if self._clock() - start > seconds:
+        failure = dataclasses.replace(failure, details=details)
+      elif self._clock.monotonic() > deadline:
         cause = f'It did not {what} within {seconds:g} seconds.'
-        self._lose(failures.Failure(_COORDINATOR, cause, is_lost=True))
-
-  def _lose(self, failure: failures.Failure) -> NoReturn:
-    self.is_lost = True
-    raise failures.NodeError(failure)
+        failure = failures.Failure(_COORDINATOR, cause, is_lost=True)
+      else:
+        continue
+      self._is_lost = True
+      raise failures.NodeError(failure)

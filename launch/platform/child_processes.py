@@ -7,18 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import IO, Any
 
 import psutil
 
-from repertory.launch.platform import interrupts, printed
+from repertory.launch.platform import interrupts
 
-# Environment variables of a process and its children: process id of the
-# launcher, id of the run, and generation (number of earlier starts).
-LAUNCHER_VARIABLE = 'REPERTORY_LAUNCHER'
+# Environment variable with the id of the run, of its processes and their
+# children.
 RUN_VARIABLE = 'REPERTORY_RUN'
-GENERATION_VARIABLE = 'REPERTORY_LIFE'
 
 # Signal on which a node's process prints the stacks of all its threads.
 STACKS_SIGNAL = signal.SIGUSR2
@@ -33,73 +31,42 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
 _KILL_SECONDS = 5
 
 
-def node_command(name: str) -> list[str]:
-  """Returns the command line of the process of a node, with its name."""
-  return [sys.executable, '-c', _RUN_NODE, name]
-
-
-def variables(run: str, paths: Sequence[str]) -> dict[str, str]:
-  """Returns the environment variables of the processes of a run.
-
-  `paths` are import paths: child processes must find the same modules as this
-  process.
-  """
-  return {
-    'PYTHONPATH': os.pathsep.join(path for path in paths if path),
-    LAUNCHER_VARIABLE: str(os.getpid()),
-    RUN_VARIABLE: run,
-  }
-
-
-def start(
-  command: Sequence[str],
-  environment: Mapping[str, str],
-  generation: int,
+def start_node(
+  name: str,
+  launch_spec: bytes,
+  run: str,
+  paths: Sequence[str],
   output: IO[Any],
-  given: bytes | None = None,
   directory: str | None = None,
 ) -> subprocess.Popen:
-  """Starts a process on this host, shielded from Ctrl-C.
+  """Starts the process of a node, shielded from Ctrl-C.
 
-  `environment` has the `variables`, `output` takes its output, `given` are the
-  contents of its standard input, if not inherited, and `directory` is its
-  working directory, if another.
+  The kernel kills it when the thread that called this function ends.
+
+  Args:
+    name: The node.
+    launch_spec: Pickled `NodeLaunchSpec`, its standard input.
+    run: Id of the run.
+    paths: Import paths: it must find the same modules as the launcher.
+    output: File for its output, in append mode.
+    directory: Its working directory, if another.
   """
-  variable = {GENERATION_VARIABLE: str(generation)}
-  with _readable(given) as standard_input, interrupts.blocked():
+  variables = {
+    'PYTHONPATH': os.pathsep.join(path for path in paths if path),
+    RUN_VARIABLE: run,
+  }
+  # In memory: writing to a pipe would block until the process reads it.
+  with open(os.memfd_create('spec'), 'w+b') as file, interrupts.blocked():
+    file.write(launch_spec)
+    file.seek(0)
     return subprocess.Popen(
-      command,
-      env={**os.environ, **environment, **variable},
+      [sys.executable, '-c', _RUN_NODE, str(os.getpid()), name],
+      env={**os.environ, **variables},
       cwd=directory,
-      stdin=standard_input,
+      stdin=file,
       stdout=output,
       stderr=output,
     )
-
-
-@contextlib.contextmanager
-def _readable(given: bytes | None) -> Iterator[IO[bytes] | None]:
-  """Yields an in-memory file; writing to a pipe would block on the reader."""
-  if given is None:
-    yield None
-    return
-  with open(os.memfd_create('given'), 'w+b') as file:
-    file.write(given)
-    file.seek(0)
-    yield file
-
-
-def release_input() -> None:
-  """Replaces the standard input by /dev/null, which frees its contents."""
-  null = os.open(os.devnull, os.O_RDONLY)
-  os.dup2(null, sys.stdin.fileno())
-  os.close(null)
-
-
-def die_with_launcher() -> None:
-  """Dies with the launcher; called first in the process of a node."""
-  _get_signal_at_death(int(os.environ[LAUNCHER_VARIABLE]), signal.SIGKILL)
-  printed.append()
 
 
 def stop_with(parent: int) -> None:
@@ -119,8 +86,12 @@ def _get_signal_at_death(parent: int, number: int) -> None:
     os._exit(1)  # It had ended before the call.
 
 
-def ignore_terminal_signals() -> None:
-  """Ignores terminal signals, which are for the launcher to handle."""
+def set_up_node(launcher: int) -> None:
+  """Lets the process of a node die with its launcher, and handle no signals.
+
+  Those of the terminal are for the launcher to handle.
+  """
+  _get_signal_at_death(launcher, signal.SIGKILL)
   faulthandler.enable()
   faulthandler.register(STACKS_SIGNAL)
   signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -129,11 +100,6 @@ def ignore_terminal_signals() -> None:
   if not interrupts.is_hangup_ignored():
     signal.signal(signal.SIGHUP, lambda number, frame: None)
   signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.TERMINAL_SIGNALS)
-
-
-def generation() -> int:
-  """Returns the generation of this process: earlier starts in this run."""
-  return int(os.environ.get(GENERATION_VARIABLE, '0'))
 
 
 def kill_tree(process: subprocess.Popen) -> None:

@@ -33,9 +33,6 @@ def catch_interrupts() -> Iterator[Interruption]:
   when a terminal closes, the kernel sends one and the shell another. If SIGHUP
   is ignored already, as with `nohup`, it stays ignored. Works only in the main
   thread, where Python handles signals; elsewhere nothing is caught.
-
-  Yields:
-    The stop signal.
   """
   interruption, old_handlers = Interruption(), {}
 
@@ -84,9 +81,8 @@ def raising_signals() -> Iterator[Callable[[], bool]]:
 
   def handle(number, frame):
     del frame
-    is_known = number == signal.SIGHUP and bool(received)
     received.append(number)
-    if not is_known:
+    if number != signal.SIGHUP or len(received) == 1:
       raise _exception_of(number)
 
   try:
@@ -101,7 +97,6 @@ def raising_signals() -> Iterator[Callable[[], bool]]:
 
 
 def _exception_of(number: int) -> BaseException:
-  """Returns the exception that a signal raises."""
   if number == signal.SIGINT:
     return KeyboardInterrupt()
   return SystemExit(EXIT_BASE + number)
@@ -114,13 +109,11 @@ def is_hangup_ignored() -> bool:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[Callable[[BaseException], None]]:
-  """Lets other threads interrupt a wait of the main thread.
+  """Yields a function that raises an exception in the main thread.
 
-  Yields:
-    A function that raises an exception in the main thread, as soon as that runs
-    Python code or is in a call that a signal interrupts. Not all native code
-    supports that; Reverb does not. Outside the main thread, the function does
-    nothing.
+  It does so as soon as that thread runs Python code or is in a call that a
+  signal interrupts. Not all native code supports that; Reverb does not. Does
+  nothing if the block is in another thread.
   """
   raised, thread = [], threading.get_ident()
 

@@ -1,7 +1,6 @@
 """Redirection of the output of C++ libraries and of `tf.print`."""
 
 import contextlib
-import io
 import os
 import sys
 import threading
@@ -26,26 +25,17 @@ def redirected(log_directory: str) -> Iterator[None]:
     return
   logging_ops.enable_interactive_logging()
   sys.stderr.flush()
-  original = os.dup(2)
-  python_stderr = sys.stderr
-  replaced = _writes_to_descriptor_2(python_stderr)
+  python_stderr, original = sys.stderr, os.dup(2)
   with open(os.path.join(log_directory, printed.NATIVE), 'a') as file:
     os.dup2(file.fileno(), 2)
-  if replaced:
-    sys.stderr = os.fdopen(original, 'w', buffering=1, closefd=False)
+  with contextlib.suppress(AttributeError, OSError):  # It may be no file.
+    if python_stderr.fileno() == 2:
+      sys.stderr = os.fdopen(original, 'w', buffering=1, closefd=False)
   try:
     yield
   finally:
-    if replaced:
-      sys.stderr.flush()  # Not closed: logging handlers may hold it.
-    sys.stderr = python_stderr
+    sys.stderr.flush()
     os.dup2(original, 2)
-    if not replaced:
-      os.close(original)
-
-
-def _writes_to_descriptor_2(stream) -> bool:
-  try:
-    return stream.fileno() == 2
-  except (AttributeError, OSError, io.UnsupportedOperation):
-    return False
+    if sys.stderr is python_stderr:
+      os.close(original)  # Otherwise logging handlers may hold it.
+    sys.stderr = python_stderr

@@ -5,14 +5,12 @@ with many environments always have, a hundred times a second.
 """
 
 import contextlib
-import fcntl
 import glob
 import os
 import shutil
 
 # Suffix of rotated files.
 _PREVIOUS = '.previous'
-
 _MAX_BYTES = 2**24
 
 # In a run's log folder: native output of the launching process, and the folder
@@ -39,13 +37,6 @@ def set_aside(directory: str) -> None:
   """Renames the output files of the previous launch."""
   for path in _find(directory):
     os.replace(path, path + _PREVIOUS)
-
-
-def append() -> None:
-  """Sets standard output and error of this process to append mode."""
-  for descriptor in (1, 2):
-    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
-    fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | os.O_APPEND)
 
 
 def _find(directory: str) -> list[str]:

@@ -50,8 +50,7 @@ def is_lost(descriptor: int) -> bool:
 def let_go() -> bool:
   """Redirects standard output and error to /dev/null if their reader is gone.
 
-  Returns:
-    Whether the reader of the standard output is gone.
+  Returns whether the reader of the standard output is gone.
   """
   lost = [descriptor for descriptor in (1, 2) if is_lost(descriptor)]
   null = os.open(os.devnull, os.O_WRONLY)

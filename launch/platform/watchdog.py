@@ -14,10 +14,6 @@ from repertory.launch.platform import interrupts
 # meanwhile are detected at once.
 START_SECONDS = 300.0
 
-# Maximum polling period, and minimum polls within the stall time.
-_LONGEST_SECONDS = 1.0
-_LOOKS_PER_STALL = 4
-
 
 @contextlib.contextmanager
 def watching(
@@ -33,7 +29,7 @@ def watching(
     on_stall: Called once, with the seconds since the last change.
   """
   ended = threading.Event()
-  period = min(_LONGEST_SECONDS, stall_seconds / _LOOKS_PER_STALL)
+  period = min(1.0, stall_seconds / 4)
 
   def watch():
     last, since = progress(), time.monotonic()
@@ -56,14 +52,9 @@ def watching(
 
 @contextlib.contextmanager
 def limited(seconds: float, what: str) -> Iterator[None]:
-  """Limits the run time of a block of Python code; in the main thread only.
+  """Raises TimeoutError if a block of Python code takes longer than `seconds`.
 
-  Args:
-    seconds: The limit.
-    what: Name of the awaited event, for the error.
-
-  Raises:
-    TimeoutError: If the block exceeds the limit.
+  Works in the main thread only. The error names the awaited event, `what`.
   """
   with interrupts.interruptible() as demand:
     error = TimeoutError(f'Waited {seconds:g} seconds for {what}.')

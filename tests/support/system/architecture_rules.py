@@ -56,7 +56,6 @@ _GYMNASIUM_AND_FRIENDS = (
   'gymnax', 'mujoco', 'procgen', 'pygame',
 )  # fmt: skip
 _FENCES = {
-  'launchpad': ('launch/launchers/launchpad.py',),
   'courier': ('launch/launchers/courier_servers.py',),
   'grpc': ('launch/launchers/grpc_servers.py',),
   'ray': (
