@@ -10,8 +10,6 @@ if TYPE_CHECKING:
   from repertory.components.loggers.logger import Dispatch, Logger, Terminal
   from repertory.components.loggers.row_files import CsvFile, JsonlFile
   from repertory.components.loggers.status import (
-    InferenceStatus,
-    LearnerStatus,
     NodeStart,
     Status,
     TableStatus,
@@ -25,9 +23,7 @@ __all__ = (
   'Dashboard',
   'Dispatch',
   'GarbledError',
-  'InferenceStatus',
   'JsonlFile',
-  'LearnerStatus',
   'Logger',
   'NodeStart',
   'Status',

@@ -2,7 +2,7 @@
 
 Both append a line per row and flush it to the operating system. After a crash,
 a last line without a line break is dropped, because a torn 123 may read 12.
-Threads may share a logger; two processes must not.
+Two processes, or threads, must not share a file.
 """
 
 import csv
@@ -11,7 +11,6 @@ import logging
 import math
 import os
 import shutil
-import threading
 from collections.abc import Callable, Sequence
 from typing import IO, Any, BinaryIO, TypeVar
 
@@ -30,6 +29,9 @@ class CsvFile(base.Logger):
   If a row has new columns, a copy of the file under the wider header replaces
   it at once. Columns that a row lacks, and None, are empty. NaN and infinity
   are `nan` and `inf`. Line breaks in text become spaces.
+
+  Attributes:
+    path: The file.
   """
 
   def __init__(self, path: str | os.PathLike[str]):
@@ -43,48 +45,41 @@ class CsvFile(base.Logger):
       GarbledError: If no rows can be appended to the file: it is not text, has
         no header or duplicate columns, or rows longer than the header.
     """
-    self._path = os.path.realpath(path)
-    self._lock = threading.Lock()
-    self._columns, _ = _prepare(self._path, torn_lines.read_csv)
-    self._file = _open(self._path, 'a')
+    self.path = os.path.realpath(path)
+    self._columns, _ = _prepare(self.path, torn_lines.read_csv)
+    self._file = _open(self.path, 'a')
 
   def write(self, data: base.LoggingData) -> None:
     """Appends a row, unless it is empty."""
     row = {_to_cell(key): _to_cell(value) for key, value in data.items()}
     if not row:
       return
-    with self._lock:
-      new_columns = [name for name in row if name not in self._columns]
-      if new_columns:
-        self._widen(new_columns)
-      _writer(self._file).writerow([row.get(c, '') for c in self._columns])
-      self._file.flush()
+    new_columns = [name for name in row if name not in self._columns]
+    if new_columns:
+      self._widen([*self._columns, *new_columns])
+    _writer(self._file).writerow([row.get(c, '') for c in self._columns])
+    self._file.flush()
 
   def close(self) -> None:
     """Closes the file."""
-    with self._lock:
-      self._file.close()
+    self._file.close()
 
-  def _widen(self, new_columns: Sequence[str]) -> None:
+  def _widen(self, columns: Sequence[str]) -> None:
     """Replaces the file by one with more columns, or with its first header."""
-    if self._file.closed:
-      raise ValueError(f'write() after close() of {self._path}')
-    columns = [*self._columns, *new_columns]
-    temporary = f'{self._path}.tmp'
-    with _open(self._path, 'r') as old, _open(temporary, 'w') as new:
-      rows = csv.reader(old)
-      next(rows, None)
+    self._file.flush()  # Raises ValueError if it has been closed.
+    temporary = f'{self.path}.tmp'
+    with open(self.path, 'rb') as old, _open(temporary, 'w') as new:
+      _, rows = torn_lines.read_csv(old)
       writer = _writer(new)
       writer.writerow(columns)
       for row in rows:
-        if row:
-          writer.writerow(row + [''] * (len(columns) - len(row)))
+        writer.writerow(row + [''] * (len(columns) - len(row)))
       new.flush()
       os.fsync(new.fileno())
-    shutil.copymode(self._path, temporary)
-    os.replace(temporary, self._path)
+    shutil.copymode(self.path, temporary)
+    os.replace(temporary, self.path)
     self._file.close()
-    self._file = _open(self._path, 'a')
+    self._file = _open(self.path, 'a')
     self._columns = columns
 
 
@@ -94,6 +89,9 @@ class JsonlFile(base.Logger):
   NaN and infinity are written as `null`, because JSON has neither and strict
   readers refuse Python's extension; the CSV file distinguishes them. NumPy and
   TensorFlow scalars become numbers, arrays lists.
+
+  Attributes:
+    path: The file.
   """
 
   def __init__(self, path: str | os.PathLike[str]):
@@ -102,23 +100,20 @@ class JsonlFile(base.Logger):
     Raises:
       GarbledError: If the file contains anything but JSON objects.
     """
-    path = os.path.realpath(path)
-    self._lock = threading.Lock()
-    _prepare(path, _check_objects)
-    self._file = _open(path, 'a')
+    self.path = os.path.realpath(path)
+    _prepare(self.path, _check_objects)
+    self._file = _open(self.path, 'a')
 
   def write(self, data: base.LoggingData) -> None:
     """Appends a row."""
     row = _without_nonfinite(scalars.to_plain(data))
     line = json.dumps(row, allow_nan=False)
-    with self._lock:
-      self._file.write(line + '\n')
-      self._file.flush()
+    self._file.write(line + '\n')
+    self._file.flush()
 
   def close(self) -> None:
     """Closes the file."""
-    with self._lock:
-      self._file.close()
+    self._file.close()
 
 
 def _prepare(path: str, read: Callable[[BinaryIO], _T]) -> _T:
@@ -131,13 +126,11 @@ def _prepare(path: str, read: Callable[[BinaryIO], _T]) -> _T:
     except torn_lines.GarbledError as error:
       raise torn_lines.GarbledError(f'{path}: {error}') from error
     file.seek(0)
-    text = file.read()
-    end = text.rfind(b'\n') + 1
-    if end < len(text):
+    *_, torn = file.read().rpartition(b'\n')
+    if torn:
       # The next row would be appended to it, and both be lost.
-      file.truncate(end)
-      num_bytes = len(text) - end
-      _log.warning('Dropped a torn last line, %d bytes: %s', num_bytes, path)
+      file.truncate(file.tell() - len(torn))
+      _log.warning('Dropped a torn last line, %d bytes: %s', len(torn), path)
   return found
 
 

@@ -1,7 +1,8 @@
 """Log files of a run."""
 
+import contextlib
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,23 +45,17 @@ class RunLogs:
     self,
     directory: str,
     warn: Callable[[str], None],
-    run: int = 0,
-    also: Callable[[str, Mapping[str, Any]], None] = lambda label, row: None,
-    episode_rows: bool = False,
+    run: int,
+    also: Callable[[str, Mapping[str, Any]], None],
+    episode_rows: bool,
   ):
     self._directory = directory
     self._warn_user = warn
     self._run = run
     self._also = also
+    self._episode_rows = episode_rows
     self._warned: set[str] = set()
-    self._loggers: dict[str, loggers.Logger] = {}
-    self._merged: dict[str, loggers.Aggregate] = {}
-    for label in ('nodes', 'actors', 'learner', 'replay', 'evaluator'):
-      self._add(label)
-    self._episodes: loggers.Logger | None = None
-    if episode_rows:
-      csv = os.path.join(directory, 'episodes.csv')
-      self._episodes = _File(csv, lambda: loggers.CsvFile(csv), self._warn)
+    self._loggers: dict[str, Any] = {}
 
   def note(self, node: str, row: Mapping[str, Any]) -> None:
     """Writes a row on a node to `nodes.jsonl`."""
@@ -68,48 +63,47 @@ class RunLogs:
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Writes a row at once, or merged with others of the same second."""
-    if label not in self._loggers:
-      self._add(label)
-    self._loggers[label].write(row)
+    self._logger_of(label).write(row)
 
   def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
     """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled."""
-    self._merged['actors'].write_rows(columns)
-    if self._episodes is not None:
+    self._logger_of('actors').write_rows(columns)
+    if self._episode_rows:
       for values in zip(*(column.tolist() for column in columns.values())):
-        self._episodes.write(dict(zip(columns, values)))
+        self.write('episodes', dict(zip(columns, values)))
 
   def flush(self) -> None:
     """Writes all pending rows."""
-    for logger in self._merged.values():
-      logger.flush()
+    for label in _LATEST:
+      if label in self._loggers:
+        self._loggers[label].flush()
 
   def close(self) -> None:
     """Writes all pending rows, and closes the files."""
     for logger in self._loggers.values():
       logger.close()
-    if self._episodes is not None:
-      self._episodes.close()
 
-  def _add(self, label: str) -> None:
-    def file(name: str, make: Callable[[str], loggers.Logger]) -> _File:
-      path = os.path.join(self._directory, name)
-      return _File(path, lambda: make(path), self._warn)
+  def _logger_of(self, label: str) -> Any:
+    if label not in self._loggers:
+      self._loggers[label] = self._make(label)
+    return self._loggers[label]
 
-    rows = file(f'{label}.jsonl', loggers.JsonlFile)
-    if label == 'nodes':
-      self._loggers[label] = rows
-      return
+  def _make(self, label: str) -> loggers.Logger:
+    def file(name: str, make: Callable[[str], Any]) -> _File:
+      return _File(os.path.join(self._directory, name), make, self._warn)
+
     csv = file(f'{label}.csv', loggers.CsvFile)
+    rows = file(f'{label}.jsonl', loggers.JsonlFile)
+    if label in ('nodes', 'episodes'):
+      return rows if label == 'nodes' else csv
     board = file(
       'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
     )
     logger = loggers.Dispatch(
       [csv, rows, board, FunctionLogger(label, self._also)]
     )
-    if label in _LATEST:
-      logger = self._merged[label] = aggregate(logger, _LATEST[label])
-    self._loggers[label] = logger
+    latest = _LATEST.get(label)
+    return logger if latest is None else aggregate(logger, latest)
 
   def _warn(self, message: str) -> None:
     if message not in self._warned:  # Many rows may cause the same message.
@@ -137,49 +131,42 @@ class _File(loggers.Logger):
   """Log file that survives its removal and a full disk."""
 
   def __init__(
-    self,
-    path: str,
-    make: Callable[[], loggers.Logger],
-    warn: Callable[[str], None],
+    self, path: str, make: Callable[[str], Any], warn: Callable[[str], None]
   ):
+    """Opens no file yet; the logger that `make` returns has its `path`."""
     self._path = path
     self._make = make
     self._warn = warn
-    self._logger: loggers.Logger | None = None
-    self._try(self._open)
+    self._logger: Any = None
 
   def write(self, data: Mapping[str, Any]) -> None:
-    def write_row():
-      if self._logger is not None and not self._is_there():
+    with self._warning():
+      if self._logger is not None and not os.path.exists(self._logger.path):
         logger, self._logger = self._logger, None
         folder = os.path.dirname(self._path)
         self._warn(f'logs were removed from {folder}; new ones are started')
         logger.close()
       if self._logger is None:
-        self._open()
-      if self._logger is not None:
-        self._logger.write(data)
-
-    self._try(write_row)
+        self._logger = self._open()
+      self._logger.write(data)
 
   def close(self) -> None:
     if self._logger is not None:
-      self._try(self._logger.close)
+      with self._warning():
+        self._logger.close()
 
-  def _open(self) -> None:
+  def _open(self) -> Any:
     try:
-      self._logger = self._make()
+      return self._make(self._path)
     except (loggers.GarbledError, IsADirectoryError, FileExistsError) as error:
       aside = directories.set_aside(self._path)
       self._warn(f'log renamed to {aside}, a new one is started: {error}')
-      self._logger = self._make()
+      return self._make(self._path)
 
-  def _is_there(self) -> bool:
-    return os.path.exists(getattr(self._logger, 'path', self._path))
-
-  def _try(self, work: Callable[[], None]) -> None:
+  @contextlib.contextmanager
+  def _warning(self) -> Iterator[None]:
     try:
-      work()
+      yield
     except OSError as error:
       self._warn(
         f'{self._path} cannot be written: {type(error).__name__}: {error}'

@@ -18,8 +18,6 @@ _NUM_RETURNS = 100
 # Averaging window, and least time of learning before an estimate.
 _RATE_SECONDS = 10.0
 
-_LABELS = (reports.INFERENCE, reports.TARGETS, reports.GOSSIP)
-
 
 class Gauges:
   """The newest figures of tables, inference servers and variables.
@@ -31,43 +29,42 @@ class Gauges:
   def __init__(self, tables: Sequence[replay.TableSpec]):
     self.tables: Mapping[str, replay.TableInfo] = {}
     self._limits = {table.name: table.rate_limit for table in tables}
-    self._versions: dict[str, tuple[int, float]] = {}
-    # By label: the latest row of each node.
-    self._rows: dict[str, dict[str, Mapping[str, Any]]] = {
-      label: {} for label in _LABELS
-    }
-    self._target_age: float | None = None
-    self._num_unrecorded: dict[str, int] = {}
+    # The latest row of each label and node.
+    self._rows: dict[str, dict[str, Mapping[str, Any]]] = {}
+    self._num_unrecorded: collections.Counter[str] = collections.Counter()
     self._unrecorded_reason = ''
 
   def take_actor(self, node: str, report: reports.ActorReport) -> None:
     """Stores an actor's variable version and its unrecorded steps."""
-    self._take_version(node, report.version, report.age_seconds)
+    version = {'version': report.version, 'age_seconds': report.age_seconds}
+    self.take_row('actors', {'node': node, **version})
     if report.num_unrecorded:
-      counts = self._num_unrecorded
-      counts[node] = counts.get(node, 0) + report.num_unrecorded
+      self._num_unrecorded[node] += report.num_unrecorded
       self._unrecorded_reason = report.unrecorded_reason
 
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
     """Stores the figures of a log row."""
-    if label in _LABELS:
-      self._rows[label][row['node']] = row
-    if label == reports.INFERENCE:
-      self._take_version(row['node'], row['version'], row['age_seconds'])
-    self._target_age = row.get('target_age', self._target_age)
+    self._rows.setdefault(label, {})[row.get('node', '')] = row
 
   def forget(self, node: str) -> None:
     """Drops the figures of a node that has ended."""
     for rows in self._rows.values():
       rows.pop(node, None)
-    self._versions.pop(node, None)
 
   def figures(self, learner_steps: int) -> dict[str, Any]:
     """Returns these figures, by the names of `loggers.Status`."""
+    rows = collections.defaultdict(tuple)
+    for label, by_node in self._rows.items():
+      rows[label] = tuple(row for _, row in sorted(by_node.items()))
     achieved, target = self._samples_per_insert()
+    acting = [
+      row
+      for row in rows['actors'] + rows[reports.INFERENCE]
+      if row['version'] >= 0  # Not the learner's own.
+    ]
     # The learner reports later than actors fetch.
-    lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
-    updaters = self._rows[reports.TARGETS].values()
+    lags = [max(0, learner_steps - row['version']) for row in acting]
+    updaters, learners = rows[reports.TARGETS], rows[reports.GOSSIP]
     return {
       'samples_per_insert': achieved,
       'target_samples_per_insert': target,
@@ -78,59 +75,27 @@ class Gauges:
         for name, table in self.tables.items()
       ),
       'variables_age_steps': mean(lags),
-      'variables_age_seconds': mean([a for _, a in self._versions.values()]),
-      'inference': tuple(
-        loggers.InferenceStatus(
-          name=name,
-          rows_per_second=row['rows_per_second'],
-          rows_per_batch=row['rows_per_batch'],
-          fill=row['fill'],
-          wait_ms=row['wait_ms_p50'],
-          run_ms=row['run_ms_p50'],
-          transport_ms=row['transport_ms_p50'],
-          adding_share=row['adding_share'],
-        )
-        for name, row in sorted(self._rows[reports.INFERENCE].items())
-      ),
+      'variables_age_seconds': mean([row['age_seconds'] for row in acting]),
+      'inference': rows[reports.INFERENCE],
       'targets_per_second': (
         sum(row['targets_per_second'] for row in updaters) if updaters else None
       ),
-      'target_age_steps': self._target_age,
-      **self._gossip_figures(),
+      'target_age_steps': mean(
+        [row['target_age'] for row in rows['learner'] if 'target_age' in row]
+      ),
+      'learners': learners,
+      'learners_distance': (
+        math.hypot(*(row['distance'] for row in learners)) if learners else None
+      ),
       'not_recorded': self._describe_unrecorded(),
     }
-
-  def _take_version(self, node: str, version: int, age_seconds: float) -> None:
-    if version >= 0:  # Not the learner's own.
-      self._versions[node] = (version, age_seconds)
 
   def _samples_per_insert(self) -> tuple[float | None, float | None]:
     """Returns achieved and target samples per insert of the first table."""
     name, limit = next(iter(self._limits.items()))
-    table = self.tables.get(name)
-    if table is None or limit is None:
+    if name not in self.tables or limit is None:
       return None, None
-    return achieved_ratio(table, limit), limit.samples_per_insert
-
-  def _gossip_figures(self) -> dict[str, Any]:
-    learners = self._rows[reports.GOSSIP]
-    if not learners:
-      return {}
-    return {
-      'learners': tuple(
-        loggers.LearnerStatus(
-          name=name,
-          learner_steps=row['version'],
-          mean_return=row['episode_return'],
-          messages_per_second=row['messages_per_second'],
-          age_seconds=row['age_seconds'],
-        )
-        for name, row in sorted(learners.items())
-      ),
-      'learners_distance': math.hypot(
-        *(row['distance'] for row in learners.values())
-      ),
-    }
+    return achieved_ratio(self.tables[name], limit), limit.samples_per_insert
 
   def _describe_unrecorded(self) -> str:
     counts = self._num_unrecorded
@@ -138,7 +103,7 @@ class Gauges:
       return ''
     parts = ', '.join(f'{count:,} of {node}' for node, count in counts.items())
     return (
-      f'The recording lacks {sum(counts.values()):,} steps that could not be '
+      f'The recording lacks {counts.total():,} steps that could not be '
       f'written: {parts} ({self._unrecorded_reason}).'
     )
 
@@ -226,29 +191,23 @@ class Speed:
   """
 
   def __init__(
-    self,
-    max_steps: int,
-    learner_steps: int,
-    clock: Callable[[], float] = time.monotonic,
+    self, max_steps: int, learner_steps: int, clock: Callable[[], float]
   ):
     self._max_steps = max_steps
     self._first_learner_step = learner_steps
     self._clock = clock
     self._rates = Rates(clock)
-    self._learns_since: float | None = None
+    self._learns_since = math.inf
 
   def measure(
     self, steps: int, learner_steps: int, is_acting: bool
   ) -> dict[str, float | None]:
     """Returns the display figures of speed."""
     rate, learner_rate = self._rates.measure(steps, learner_steps)
-    if self._learns_since is None and learner_steps > self._first_learner_step:
-      self._learns_since = self._clock()
-    is_steady = (
-      self._learns_since is not None
-      and self._clock() - self._learns_since >= _RATE_SECONDS
-    )
-    left = self._max_steps - steps
+    now, left = self._clock(), self._max_steps - steps
+    if learner_steps > self._first_learner_step:
+      self._learns_since = min(self._learns_since, now)
+    is_steady = now - self._learns_since >= _RATE_SECONDS
     is_known = is_acting and is_steady and rate > 0 and left > 0
     return {
       'steps_per_second': rate,
