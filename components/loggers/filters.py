@@ -29,14 +29,13 @@ class Aggregate(base.Logger):
     of a period; if no value was finite, `<key>` is NaN.
 
   A merged row is written with the first write at or after the end of the
-  period, which it includes, and by `flush` and `close`. It is written once: if
-  `to` fails, the error is raised without a retry, because other loggers of a
-  `Dispatch` have received the row.
+  period, which it includes, and by `flush` and `close`. It is written once: an
+  error is raised without a retry.
   """
 
   def __init__(
     self,
-    to: base.Logger,
+    write: Callable[[dict[str, Any]], None],
     period_seconds: float,
     *,
     latest: Collection[str] = (),
@@ -45,12 +44,12 @@ class Aggregate(base.Logger):
     """Starts the first period.
 
     Args:
-      to: Logger for the merged rows, closed with this one.
+      write: Called with each merged row, such as the method of a logger.
       period_seconds: Minimum time between merged rows; 0 forwards every row.
       latest: Keys of counts and settings, of which the last value is kept.
       clock: Returns seconds.
     """
-    self._to = to
+    self._write = write
     self._period_seconds = period_seconds
     self._latest = frozenset(latest)
     self._clock = clock
@@ -86,14 +85,11 @@ class Aggregate(base.Logger):
     values, count = self._values, self._count
     self._start()
     if count:
-      self._to.write(self._merge(values, count))
+      self._write(self._merge(values, count))
 
   def close(self) -> None:
-    """Writes the merged row so far and closes the wrapped logger."""
-    try:
-      self.flush()
-    finally:
-      self._to.close()
+    """Writes the merged row so far."""
+    self.flush()
 
   def _start(self) -> None:
     self._started_at = self._clock()

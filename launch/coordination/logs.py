@@ -1,6 +1,7 @@
 """Log files of a run."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
@@ -49,13 +50,18 @@ class RunLogs:
     also: Callable[[str, Mapping[str, Any]], None],
     episode_rows: bool,
   ):
+    """Opens no files yet; `also` gets the rows except those on nodes."""
     self._directory = directory
     self._warn_user = warn
     self._run = run
     self._also = also
     self._episode_rows = episode_rows
     self._warned: set[str] = set()
-    self._loggers: dict[str, Any] = {}
+    self._files: dict[str, list[_File]] = {}
+    self._merged = {
+      label: aggregate(functools.partial(self._write_now, label), latest)
+      for label, latest in _LATEST.items()
+    }
 
   def note(self, node: str, row: Mapping[str, Any]) -> None:
     """Writes a row on a node to `nodes.jsonl`."""
@@ -63,47 +69,49 @@ class RunLogs:
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Writes a row at once, or merged with others of the same second."""
-    self._logger_of(label).write(row)
+    if label in self._merged:
+      self._merged[label].write(row)
+    else:
+      self._write_now(label, row)
 
   def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
     """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled."""
-    self._logger_of('actors').write_rows(columns)
+    self._merged['actors'].write_rows(columns)
     if self._episode_rows:
       for values in zip(*(column.tolist() for column in columns.values())):
         self.write('episodes', dict(zip(columns, values)))
 
   def flush(self) -> None:
     """Writes all pending rows."""
-    for label in _LATEST:
-      if label in self._loggers:
-        self._loggers[label].flush()
+    for merged in self._merged.values():
+      merged.flush()
 
   def close(self) -> None:
     """Writes all pending rows, and closes the files."""
-    for logger in self._loggers.values():
-      logger.close()
+    self.flush()
+    for files in self._files.values():
+      for file in files:
+        file.close()
 
-  def _logger_of(self, label: str) -> Any:
-    if label not in self._loggers:
-      self._loggers[label] = self._make(label)
-    return self._loggers[label]
+  def _write_now(self, label: str, row: Mapping[str, Any]) -> None:
+    if label not in self._files:
+      self._files[label] = self._make_files(label)
+    for file in self._files[label]:
+      file.write(row)
+    if label not in ('nodes', 'episodes'):
+      self._also(label, row)
 
-  def _make(self, label: str) -> loggers.Logger:
+  def _make_files(self, label: str) -> 'list[_File]':
     def file(name: str, make: Callable[[str], Any]) -> _File:
       return _File(os.path.join(self._directory, name), make, self._warn)
 
     csv = file(f'{label}.csv', loggers.CsvFile)
     rows = file(f'{label}.jsonl', loggers.JsonlFile)
-    if label in ('nodes', 'episodes'):
-      return rows if label == 'nodes' else csv
     board = file(
       'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
     )
-    logger = loggers.Dispatch(
-      [csv, rows, board, FunctionLogger(label, self._also)]
-    )
-    latest = _LATEST.get(label)
-    return logger if latest is None else aggregate(logger, latest)
+    only = {'nodes': [rows], 'episodes': [csv]}
+    return only.get(label, [csv, rows, board])
 
   def _warn(self, message: str) -> None:
     if message not in self._warned:  # Many rows may cause the same message.
@@ -111,23 +119,7 @@ class RunLogs:
       self._warn_user(message)
 
 
-class FunctionLogger(loggers.Logger):
-  """Passes rows with their label to a function."""
-
-  def __init__(
-    self, label: str, take: Callable[[str, Mapping[str, Any]], None]
-  ):
-    self._label = label
-    self._take = take
-
-  def write(self, data: Mapping[str, Any]) -> None:
-    self._take(self._label, data)
-
-  def close(self) -> None:
-    pass
-
-
-class _File(loggers.Logger):
+class _File:
   """Log file that survives its removal and a full disk."""
 
   def __init__(
@@ -174,7 +166,7 @@ class _File(loggers.Logger):
 
 
 def aggregate(
-  to: loggers.Logger, latest: Collection[str] = ()
+  write: Callable[[Mapping[str, Any]], None], latest: Collection[str] = ()
 ) -> loggers.Aggregate:
   """Merges rows over a second; see `loggers.Aggregate`."""
-  return loggers.Aggregate(to, _ROW_PERIOD_SECONDS, latest=latest)
+  return loggers.Aggregate(write, _ROW_PERIOD_SECONDS, latest=latest)

@@ -54,21 +54,20 @@ class RunCallbacks:
     self._decision_seconds = 0.5 * min(
       experiment.timeout_seconds, experiment.stall_seconds
     )
-    found = session.callback_list
     # By event: name of the callback or logger, and its method.
     self._calls: dict[str, list[tuple[str, str, Any]]] = {}
     for of, methods in (
       ('callbacks', _CALLBACK_METHODS),
       ('loggers', _LOGGER_METHODS),
     ):
-      for index, one in enumerate(getattr(found, of)):
+      for index, one in enumerate(getattr(experiment, of)):
         name = f'{of}[{index}] ({type(one).__name__})'
         for event, method in methods.items():
           call = name, method, getattr(one, method)
           self._calls.setdefault(event, []).append(call)
-    self._stop_when = found.stop_when
+    self._stop_when = experiment.stop_when
     # Those that are not called any more, by name.
-    self._dropped = {_STOP_WHEN} if found.stop_when is None else set()
+    self._dropped = {_STOP_WHEN} if experiment.stop_when is None else set()
     self._warned: set[tuple[str, type]] = set()
     self._has_changed = threading.Condition()
     self._events: collections.deque[_Event] = collections.deque()

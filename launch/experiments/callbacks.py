@@ -5,8 +5,7 @@ import dataclasses
 import importlib.util
 import math
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -276,14 +275,16 @@ class WandB(RowLogger):
       # The terminal is used by the display.
       'settings': wandb.Settings(console='off', silent=True),
     }
-    if run.is_resumed and (found := _read_id(path)):
-      defaults |= {'id': found, 'resume': 'allow'}
+    if run.is_resumed and os.path.exists(path):
+      with open(path) as file:
+        defaults |= {'id': file.read(), 'resume': 'allow'}
     self._run = wandb.init(
       project=self._project, **{**defaults, **self._settings}
     )
     self._run.define_metric('*', step_metric=_POSITION[0])
-    with open(path, 'w') as file:
+    with open(f'{path}.tmp', 'w') as file:
       file.write(self._run.id)
+    os.replace(f'{path}.tmp', path)  # Never half of an id, after a kill.
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Logs the numbers of a row."""
@@ -300,66 +301,6 @@ class WandB(RowLogger):
     """Ends the W&B run, as failed if the run failed."""
     if self._run is not None:
       self._run.finish(exit_code=int(end.outcome == FAILED))
-
-
-def _read_id(path: str) -> str:
-  """Returns the id of a W&B run, or '' without a valid one.
-
-  W&B would refuse an id that a kill has damaged at every start.
-  """
-  try:
-    with open(path, encoding='ascii') as file:
-      found = file.read().strip()
-  except (OSError, UnicodeDecodeError):
-    return ''
-  return found if re.fullmatch(r'[\w.-]{1,128}', found) else ''
-
-
-class CallbackList:
-  """All callbacks of a run.
-
-  After unpickling, they stay bytes until first use, so that nodes other than
-  the coordinator need not import their modules.
-  """
-
-  def __init__(
-    self,
-    callbacks: Sequence[Callback] = (),
-    loggers: Sequence[RowLogger] = (),
-    stop_when: Callable[[Any], bool | str] | None = None,
-  ):
-    """Keeps the callbacks; arguments are as in `launch.Experiment`."""
-    self.callbacks = tuple(callbacks)
-    self.loggers = tuple(loggers)
-    self.stop_when = stop_when
-
-  def check_can_travel(self, launch_type: str) -> None:
-    """Raises SettingError if one cannot be pickled, as a launcher must."""
-    for setting, found in vars(self).items():
-      for index, one in enumerate(found if setting != 'stop_when' else [found]):
-        name = setting if one is found else f'{setting}[{index}]'
-        try:
-          cloudpickle.dumps(one)
-        except Exception as error:
-          raise settings_lib.SettingError(
-            setting,
-            f'must be picklable with launch type {launch_type!r}, which runs '
-            f'callbacks in a separate process; got {name}, a '
-            f'{type(one).__name__}, which raises {type(error).__name__}: '
-            f'{error}. Open files and connections when the run starts.',
-          ) from error
-
-  def __getstate__(self) -> dict[str, Any]:
-    state = vars(self)
-    is_packed = '_packed' in state
-    return state if is_packed else {'_packed': cloudpickle.dumps(state)}
-
-  def __getattr__(self, name: str) -> Any:
-    """Unpacks the callbacks when one of them is first used."""
-    if name.startswith('_') or '_packed' not in vars(self):
-      raise AttributeError(name)
-    self.__dict__ = cloudpickle.loads(self._packed)
-    return getattr(self, name)
 
 
 def _check_kind(setting: str, found: Any, kind: type) -> None:
@@ -426,16 +367,20 @@ def check(experiment: Any) -> None:
       )
 
 
-NONE = CallbackList()
-
-
-def take(experiment: Any) -> tuple[Any, CallbackList]:
-  """Splits a `launch.Experiment` into itself without callbacks, and these.
-
-  Only the coordinator needs the callbacks.
-  """
-  callback_list = CallbackList(
-    experiment.callbacks, experiment.loggers, experiment.stop_when
-  )
-  nothing = {'callbacks': (), 'loggers': (), 'stop_when': None}
-  return dataclasses.replace(experiment, **nothing), callback_list
+def check_can_travel(experiment: Any, launch_type: str) -> None:
+  """Raises SettingError if one cannot be pickled, as a launcher must."""
+  named = [('stop_when', 'stop_when', experiment.stop_when)]
+  for setting in ('callbacks', 'loggers'):
+    for index, one in enumerate(getattr(experiment, setting)):
+      named.append((setting, f'{setting}[{index}]', one))
+  for setting, name, one in named:
+    try:
+      cloudpickle.dumps(one)
+    except Exception as error:
+      raise settings_lib.SettingError(
+        setting,
+        f'must be picklable with launch type {launch_type!r}, which runs '
+        f'callbacks in a separate process; got {name}, a {type(one).__name__}, '
+        f'which raises {type(error).__name__}: {error}. Open files and '
+        'connections when the run starts.',
+      ) from error

@@ -30,24 +30,21 @@ def _make(tmp_path):
     made = []
 
     def make(timeout_seconds=40.0, **changes):
-      carried = callbacks.CallbackList(
-        changes.pop('callbacks', ()),
-        changes.pop('loggers', ()),
-        changes.pop('stop_when', None),
-      )
+      hooks = {
+        name: changes.pop(name)
+        for name in ('callbacks', 'loggers', 'stop_when')
+        if name in changes
+      }
       limited = dataclasses.replace(
         experiment,
         timeout_seconds=timeout_seconds,
         storage='ftp://me:secret@host/folder',
+        **hooks,
       )
       made.append(
         coordinator_lib.Coordinator(
           dataclasses.replace(
-            session,
-            experiment=limited,
-            callback_list=carried,
-            title='a title',
-            **changes,
+            session, experiment=limited, title='a title', **changes
           )
         )
       )

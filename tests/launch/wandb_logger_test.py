@@ -134,19 +134,6 @@ def test_resumed_run_resumes_the_same(folder):
   assert [_all_of(run, 'exit')[0].exit_code for run in runs] == [1, 0, 0]
 
 
-@pytest.mark.parametrize(
-  'garbage', [b'', b'\xff\xfe\x00', b'a/b', b'two\nlines']
-)
-def test_invalid_ids_are_not_resumed(tmp_path, garbage):
-  # Else W&B would refuse it at every start from then on.
-  path = tmp_path / 'wandb_run_id'
-  assert callbacks._read_id(str(path)) == ''
-  path.write_bytes(garbage)
-  assert callbacks._read_id(str(path)) == ''
-  path.write_text('abc\n')
-  assert callbacks._read_id(str(path)) == 'abc'
-
-
 @pytest.mark.chaos
 def test_nodes_have_rows_of_their_own(folder):
   (records,) = _read(folder / 'nodes')
