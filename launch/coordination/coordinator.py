@@ -377,10 +377,10 @@ class Coordinator:
       )
 
   def close(self) -> None:
-    """Ends callbacks, and flushes and closes the logs."""
+    """Ends callbacks, and writes the last rows of the logs."""
     self._callbacks.close()
     with self._lock:
-      self._logs.close()
+      self._logs.flush()
 
   def _is_running(self) -> bool:
     return self._phase not in (reports.STOPPING, reports.DONE)

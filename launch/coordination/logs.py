@@ -1,9 +1,8 @@
 """Log files of a run."""
 
-import contextlib
 import functools
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,9 +36,9 @@ def label_of(table: replay.TableSpec) -> str:
 class RunLogs:
   """All logs of a run: training metrics, and events of nodes.
 
-  A run continues without them. A write failure causes a warning and a retry
-  with the next row; removed files are created again; a garbled file of an
-  earlier run is renamed.
+  A run continues without them. A write failure causes a warning, and the row is
+  lost; removed files are created again; a garbled file of an earlier run is
+  renamed.
   """
 
   def __init__(
@@ -78,28 +77,21 @@ class RunLogs:
     """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled."""
     self._merged['actors'].write_rows(columns)
     if self._episode_rows:
-      for values in zip(*(column.tolist() for column in columns.values())):
-        self.write('episodes', dict(zip(columns, values)))
+      rows = zip(*(column.tolist() for column in columns.values()))
+      self._write_now('episodes', *(dict(zip(columns, row)) for row in rows))
 
   def flush(self) -> None:
     """Writes all pending rows."""
     for merged in self._merged.values():
       merged.flush()
 
-  def close(self) -> None:
-    """Writes all pending rows, and closes the files."""
-    self.flush()
-    for files in self._files.values():
-      for file in files:
-        file.close()
-
-  def _write_now(self, label: str, row: Mapping[str, Any]) -> None:
+  def _write_now(self, label: str, *rows: Mapping[str, Any]) -> None:
     if label not in self._files:
       self._files[label] = self._make_files(label)
     for file in self._files[label]:
-      file.write(row)
+      file.write(rows)
     if label not in ('nodes', 'episodes'):
-      self._also(label, row)
+      self._also(label, *rows)
 
   def _make_files(self, label: str) -> 'list[_File]':
     def file(name: str, make: Callable[[str], Any]) -> _File:
@@ -120,32 +112,28 @@ class RunLogs:
 
 
 class _File:
-  """Log file that survives its removal and a full disk."""
+  """Log file of rows that survives a full disk; opened with the first row."""
 
   def __init__(
     self, path: str, make: Callable[[str], Any], warn: Callable[[str], None]
   ):
-    """Opens no file yet; the logger that `make` returns has its `path`."""
     self._path = path
     self._make = make
     self._warn = warn
     self._logger: Any = None
 
-  def write(self, data: Mapping[str, Any]) -> None:
-    with self._warning():
-      if self._logger is not None and not os.path.exists(self._logger.path):
-        logger, self._logger = self._logger, None
-        folder = os.path.dirname(self._path)
-        self._warn(f'logs were removed from {folder}; new ones are started')
-        logger.close()
-      if self._logger is None:
-        self._logger = self._open()
-      self._logger.write(data)
-
-  def close(self) -> None:
-    if self._logger is not None:
-      with self._warning():
-        self._logger.close()
+  def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
+    try:
+      self._logger = self._logger or self._open()
+      if isinstance(self._logger, loggers.CsvFile):
+        self._logger.write_all(rows)
+      else:
+        for row in rows:
+          self._logger.write(row)
+    except OSError as error:
+      self._warn(
+        f'{self._path} cannot be written: {type(error).__name__}: {error}'
+      )
 
   def _open(self) -> Any:
     try:
@@ -154,15 +142,6 @@ class _File:
       aside = directories.set_aside(self._path)
       self._warn(f'log renamed to {aside}, a new one is started: {error}')
       return self._make(self._path)
-
-  @contextlib.contextmanager
-  def _warning(self) -> Iterator[None]:
-    try:
-      yield
-    except OSError as error:
-      self._warn(
-        f'{self._path} cannot be written: {type(error).__name__}: {error}'
-      )
 
 
 def aggregate(

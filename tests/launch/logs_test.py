@@ -96,8 +96,6 @@ def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):
 
   result = _run(tmp_path, topology, remove)
   assert result.status.steps == 600
-  warning = f'logs were removed from {tmp_path / "run" / "logs"}; new ones are'
-  assert warning in result.status.message
   rows = log_files.rows(tmp_path / 'run', 'learner')
   # What was written before is gone; on a fast machine that is nothing.
   assert 0 < log_files.total(rows) <= result.status.learner_steps
