@@ -65,11 +65,7 @@ class Coordinator:
     self._fencing = fencing or callers.Fencing()
     self._lock = threading.RLock()
     self._message = session.message
-    self._episodes = statuses.EpisodeStatistics(session)
-    self._speed = statuses.Speed(
-      experiment.max_steps, self._learner_steps, clock
-    )
-    self._gauges = statuses.Gauges(session.tables)
+    self._gauges = statuses.Gauges(session, clock)
     self._evaluations = evaluations.Evaluations(session)
     self._callbacks = run_callbacks.RunCallbacks(session, self)
     self._logs = logs.RunLogs(
@@ -144,7 +140,7 @@ class Coordinator:
       )
       if report.episodes:
         position = self._position()
-        columns = self._episodes.take(report.episodes, position)
+        columns = self._gauges.take_episodes(report.episodes, position)
         self._logs.write_episodes(columns)
         self._callbacks.take_episodes(columns, position)
       self._gauges.take_actor(node, report)
@@ -353,7 +349,7 @@ class Coordinator:
           'steps': self._steps,
           'learner_steps': self._learner_steps,
           'runs': self._session.counts['runs'] + 1,
-          'episodes': self._episodes.count,
+          'episodes': self._gauges.num_episodes,
         },
         'elapsed_seconds': self._position()['elapsed_seconds'],
       }
@@ -361,15 +357,14 @@ class Coordinator:
   def status(self) -> loggers.Status:
     """Returns the status for the display."""
     with self._lock:
-      steps, learner_steps = self._steps, self._learner_steps
       position = self._position()
       return loggers.Status(
         title=self._session.title,
         max_steps=self._session.experiment.max_steps,
         **position,
-        **self._episodes.figures(),
-        **self._speed.measure(steps, learner_steps, self._is_acting()),
-        **self._gauges.figures(learner_steps),
+        **self._gauges.figures(
+          self._steps, self._learner_steps, self._is_acting()
+        ),
         **self._evaluations.figures(),
         **self._node_registry.figures(position['elapsed_seconds']),
         message=self._message,

@@ -5,7 +5,7 @@ import copy
 import dataclasses
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +15,6 @@ from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import callbacks
 from repertory.launch.experiments import session as session_lib
-
-# Interval of calls of the stop criterion.
-_ASK_SECONDS = 1.0
 
 _STOP_WHEN = 'stop_when'
 # By event.
@@ -66,14 +63,14 @@ class RunCallbacks:
           call = name, method, getattr(one, method)
           self._calls.setdefault(event, []).append(call)
     self._stop_when = experiment.stop_when
-    # Those that are not called any more, by name.
-    self._dropped = {_STOP_WHEN} if experiment.stop_when is None else set()
+    if self._stop_when is not None:
+      self._calls['on_status'] = [(_STOP_WHEN, 'a call', self._ask)]
+    self._dropped: set[str] = set()  # Those that are not called any more.
     self._warned: set[tuple[str, type]] = set()
     self._has_changed = threading.Condition()
     self._events: collections.deque[_Event] = collections.deque()
     # Who is being called, what, and since when.
     self._running: tuple[str, str, float] | None = None
-    self._is_due, self._ask_at = False, 0.0  # Of the stop criterion.
     self._is_ending = self._is_closed = False
     self._thread = threading.Thread(
       target=self._run, name='callbacks', daemon=True
@@ -81,9 +78,9 @@ class RunCallbacks:
 
   def start(self, session: session_lib.Session) -> None:
     """Reports the start."""
-    if self._calls or self._stop_when is not None:
-      self._ask_to_stop()
+    if self._calls:
       self._put('on_start', _describe(session))
+      self._put('on_status')
       self._thread.start()
 
   def take_episodes(
@@ -105,6 +102,8 @@ class RunCallbacks:
     """Reports a log row."""
     if label == kinds.LEARNER.name:
       self._put('on_learner_row', row)
+    if label == kinds.REPLAY.name:  # About once a second.
+      self._put('on_status')
     self._put('on_row', label, row)
 
   def take_evaluation(
@@ -123,7 +122,7 @@ class RunCallbacks:
       is_best,
       **position,
     )
-    self._ask_to_stop()
+    self._put('on_status')
     self._put('on_evaluation', evaluation)
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
@@ -134,7 +133,8 @@ class RunCallbacks:
 
     def has_decided() -> bool:
       is_asked = self._running is not None and self._running[0] == _STOP_WHEN
-      return self._is_closed or not (self._is_due or is_asked)
+      is_due = any(event.name == 'on_status' for event in self._events)
+      return self._is_closed or not (is_asked or is_due)
 
     def wait(seconds: float) -> bool:
       with self._has_changed:
@@ -153,7 +153,7 @@ class RunCallbacks:
   def end(self, outcome: str, reason: str) -> str:
     """Reports the end; returns a message on calls in progress, at last ''."""
     if not self._is_ending:
-      self._drop(_STOP_WHEN)
+      self._dropped.add(_STOP_WHEN)
       status = self._coordinator.status()
       self._put('on_end', callbacks.EndEvent(outcome, reason, status))
       with self._has_changed:
@@ -173,27 +173,23 @@ class RunCallbacks:
   # In any thread.
 
   def _put(self, name: str, *arguments: Any) -> None:
-    """Queues an event; reports of episodes in a row become one."""
+    """Queues an event; reports of episodes in a row become one.
+
+    The stop criterion precedes other events, and needs one call for several.
+    """
     self._check_delay()
     with self._has_changed:
       if self._is_ending or self._is_closed or name not in self._calls:
         return
-      if self._events and self._events[-1].name == name == 'on_episodes':
+      event = _Event(name, [*arguments], time.monotonic())
+      if name == 'on_status':
+        if not (self._events and self._events[0].name == name):
+          self._events.appendleft(event)
+      elif self._events and self._events[-1].name == name == 'on_episodes':
         self._events[-1].arguments.extend(arguments)
       else:
-        self._events.append(_Event(name, [*arguments], time.monotonic()))
+        self._events.append(event)
       self._has_changed.notify_all()
-
-  def _ask_to_stop(self) -> None:
-    """Requests an answer of the stop criterion, before queued events."""
-    with self._has_changed:
-      self._is_due = _STOP_WHEN not in self._dropped
-      self._has_changed.notify_all()
-
-  def _drop(self, name: str) -> None:
-    with self._has_changed:
-      self._dropped.add(name)
-      self._is_due = self._is_due and name != _STOP_WHEN
 
   def _check_delay(self) -> None:
     """Ends the run if a call, or the wait for one, takes too long."""
@@ -227,54 +223,42 @@ class RunCallbacks:
   # In the thread.
 
   def _run(self) -> None:
-    while True:
-      with self._has_changed:
-        if self._is_closed or (self._is_ending and not self._events):
-          return
-        is_late = time.monotonic() >= self._ask_at
-        asks = _STOP_WHEN not in self._dropped and (self._is_due or is_late)
-        if not (asks or self._events):
-          self._has_changed.wait(_ASK_SECONDS)
+    while (event := self._take()) is not None:
+      arguments = event.arguments
+      if event.name == 'on_episodes':
+        arguments = [_join(arguments)]
+      for name, method, function in self._calls[event.name]:
+        if name in self._dropped or self._is_closed:
           continue
-        event = None if asks else self._events.popleft()
-      if event is not None:
-        self._pass_on(event)
-      else:
-        self._call(_STOP_WHEN, 'a call', self._ask)
-        self._ask_at = time.monotonic() + _ASK_SECONDS
+        self._running = name, method, time.monotonic()
+        try:
+          function(*copy.deepcopy(arguments))
+        except BaseException as error:  # Also SystemExit, which threads ignore.
+          if not self._is_closed:
+            self._handle(name, method, error)
+      with self._has_changed:
+        self._running = None
+        self._has_changed.notify_all()
 
-  def _pass_on(self, event: _Event) -> None:
-    """Calls all targets of an event, each with its own copy of it."""
-    arguments = event.arguments
-    if event.name == 'on_episodes':
-      arguments = [_join(arguments)]
-    for name, method, function in self._calls[event.name]:
-      self._call(name, method, function, *copy.deepcopy(arguments))
-
-  def _call(
-    self, name: str, what: str, function: Callable[..., Any], *arguments: Any
-  ) -> None:
+  def _take(self) -> _Event | None:
+    """Waits for the next event, whose first call begins; None at the end."""
     with self._has_changed:
-      if name in self._dropped or self._is_closed:
-        return
-      self._running = name, what, time.monotonic()
-      if name == _STOP_WHEN:
-        self._is_due = False  # Unless an evaluation ends meanwhile.
-    try:
-      function(*arguments)
-    except BaseException as error:  # SystemExit would end the thread silently.
-      if not self._is_closed:
-        self._handle(name, what, error)
-    with self._has_changed:
-      self._running = None
-      self._has_changed.notify_all()
+      self._has_changed.wait_for(
+        lambda: self._events or self._is_ending or self._is_closed
+      )
+      if self._is_closed or not self._events:
+        return None
+      event = self._events.popleft()
+      name, method, _ = self._calls[event.name][0]
+      self._running = name, method, time.monotonic()
+      return event
 
   def _handle(self, name: str, what: str, error: BaseException) -> None:
     """Ends the run after an error, or warns once of a logger's."""
     failure = failures.of_exception(name, error)
     is_fatal = not name.startswith('loggers')
     if is_fatal or what == 'start':
-      self._drop(name)
+      self._dropped.add(name)
     if is_fatal:
       self._fail(name, failure.cause)
     elif (name, type(error)) not in self._warned:
@@ -291,7 +275,7 @@ class RunCallbacks:
         f'{answer!r}.'
       )
     if answer:
-      self._drop(_STOP_WHEN)
+      self._dropped.add(_STOP_WHEN)
       self._coordinator.stop_early(
         answer if isinstance(answer, str) else 'stop_when returned true'
       )

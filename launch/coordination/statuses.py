@@ -20,19 +20,46 @@ _RATE_SECONDS = 10.0
 
 
 class Gauges:
-  """The newest figures of tables, inference servers and variables.
+  """The newest figures of a run for its display.
 
   Attributes:
+    num_episodes: Training episodes so far.
     tables: Status of each table, by name; set at each learner report.
   """
 
-  def __init__(self, tables: Sequence[replay.TableSpec]):
+  def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
+    self.num_episodes = session.counts['episodes']
     self.tables: Mapping[str, replay.TableInfo] = {}
-    self._limits = {table.name: table.rate_limit for table in tables}
+    self._session = session
+    self._clock = clock
+    self._rates = Rates(clock)
+    self._learns_since = math.inf
+    self._returns: collections.deque[float] = collections.deque(
+      maxlen=_NUM_RETURNS
+    )
     # The latest row of each label and node.
     self._rows: dict[str, dict[str, Mapping[str, Any]]] = {}
     self._num_unrecorded: collections.Counter[str] = collections.Counter()
     self._unrecorded_reason = ''
+
+  def take_episodes(
+    self, episodes: Sequence[tuple[float, ...]], position: Mapping[str, float]
+  ) -> dict[str, np.ndarray]:
+    """Records return, length and `info` values of K > 0 finished episodes.
+
+    Returns log columns `[K]` by name.
+    """
+    returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
+    size, before = len(returns), self.num_episodes
+    self._returns.extend(returns[-_NUM_RETURNS:].tolist())
+    self.num_episodes += size
+    return {
+      'episode_return': returns,
+      'episode_length': lengths,
+      **dict(zip(self._session.experiment.info, info, strict=True)),
+      **{name: np.full([size], value) for name, value in position.items()},
+      'episodes': np.arange(before + 1, before + size + 1),
+    }
 
   def take_actor(self, node: str, report: reports.ActorReport) -> None:
     """Stores an actor's variable version and its unrecorded steps."""
@@ -51,23 +78,32 @@ class Gauges:
     for rows in self._rows.values():
       rows.pop(node, None)
 
-  def figures(self, learner_steps: int) -> dict[str, Any]:
+  def figures(
+    self, steps: int, learner_steps: int, is_acting: bool
+  ) -> dict[str, Any]:
     """Returns these figures, by the names of `loggers.Status`."""
-    rows = collections.defaultdict(tuple)
+    rows: dict[str, tuple[Mapping[str, Any], ...]] = collections.defaultdict(
+      tuple
+    )
     for label, by_node in self._rows.items():
       rows[label] = tuple(row for _, row in sorted(by_node.items()))
-    achieved, target = self._samples_per_insert()
-    acting = [
+    versions = [
       row
       for row in rows['actors'] + rows[reports.INFERENCE]
       if row['version'] >= 0  # Not the learner's own.
     ]
     # The learner reports later than actors fetch.
-    lags = [max(0, learner_steps - row['version']) for row in acting]
+    lags = [max(0, learner_steps - row['version']) for row in versions]
     updaters, learners = rows[reports.TARGETS], rows[reports.GOSSIP]
+    table = self._session.tables[0]
+    limit, info = table.rate_limit, self.tables.get(table.name)
     return {
-      'samples_per_insert': achieved,
-      'target_samples_per_insert': target,
+      'episodes': self.num_episodes,
+      'mean_return': mean(self._returns),
+      'num_returns': len(self._returns),
+      **self._measure_speed(steps, learner_steps, is_acting),
+      'samples_per_insert': info and limit and achieved_ratio(info, limit),
+      'target_samples_per_insert': limit and limit.samples_per_insert,
       'tables': tuple(
         loggers.TableStatus(
           name, table.size, table.max_size, table.waiting, table.inserts
@@ -75,7 +111,7 @@ class Gauges:
         for name, table in self.tables.items()
       ),
       'variables_age_steps': mean(lags),
-      'variables_age_seconds': mean([row['age_seconds'] for row in acting]),
+      'variables_age_seconds': mean([row['age_seconds'] for row in versions]),
       'inference': rows[reports.INFERENCE],
       'targets_per_second': (
         sum(row['targets_per_second'] for row in updaters) if updaters else None
@@ -90,12 +126,25 @@ class Gauges:
       'not_recorded': self._describe_unrecorded(),
     }
 
-  def _samples_per_insert(self) -> tuple[float | None, float | None]:
-    """Returns achieved and target samples per insert of the first table."""
-    name, limit = next(iter(self._limits.items()))
-    if name not in self.tables or limit is None:
-      return None, None
-    return achieved_ratio(self.tables[name], limit), limit.samples_per_insert
+  def _measure_speed(
+    self, steps: int, learner_steps: int, is_acting: bool
+  ) -> dict[str, float | None]:
+    """Returns steps per second, and an estimate of the time left.
+
+    Not while the run stands still, nor in the first seconds of learning, whose
+    rate is that of acting alone or of compilation.
+    """
+    rate, learner_rate = self._rates.measure(steps, learner_steps)
+    now, left = self._clock(), self._session.experiment.max_steps - steps
+    if learner_steps > self._session.counts['learner_steps']:
+      self._learns_since = min(self._learns_since, now)
+    is_steady = now - self._learns_since >= _RATE_SECONDS
+    is_known = is_acting and is_steady and rate > 0 and left > 0
+    return {
+      'steps_per_second': rate,
+      'learner_steps_per_second': learner_rate,
+      'seconds_left': left / rate if is_known else None,
+    }
 
   def _describe_unrecorded(self) -> str:
     counts = self._num_unrecorded
@@ -103,7 +152,7 @@ class Gauges:
       return ''
     parts = ', '.join(f'{count:,} of {node}' for node, count in counts.items())
     return (
-      f'The recording lacks {counts.total():,} steps that could not be '
+      f'The recording lacks {sum(counts.values()):,} steps that could not be '
       f'written: {parts} ({self._unrecorded_reason}).'
     )
 
@@ -119,47 +168,6 @@ def achieved_ratio(
 def mean(values: Collection[float]) -> float | None:
   """Returns the mean; None without values."""
   return sum(values) / len(values) if values else None
-
-
-class EpisodeStatistics:
-  """Counts training episodes, and averages the latest returns."""
-
-  def __init__(self, session: session_lib.Session):
-    self.count = session.counts['episodes']
-    self._info_names = session.experiment.info
-    self._returns: collections.deque[float] = collections.deque(
-      maxlen=_NUM_RETURNS
-    )
-
-  def take(
-    self,
-    episodes: Sequence[tuple[float, ...]],
-    position: Mapping[str, float],
-  ) -> dict[str, np.ndarray]:
-    """Records return, length and `info` values of K > 0 finished episodes.
-
-    Returns log columns `[K]` by name.
-    """
-    returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
-    size = len(returns)
-    self._returns.extend(returns[-_NUM_RETURNS:].tolist())
-    self.count += size
-    return {
-      'episode_return': returns,
-      'episode_length': lengths,
-      **dict(zip(self._info_names, info, strict=True)),
-      **{name: np.full([size], value) for name, value in position.items()},
-      'episodes': np.arange(self.count - size + 1, self.count + 1),
-    }
-
-  def figures(self) -> dict[str, Any]:
-    """Returns the display figures of episodes."""
-    returns = self._returns
-    return {
-      'episodes': self.count,
-      'mean_return': mean(returns),
-      'num_returns': len(returns),
-    }
 
 
 class Rates:
@@ -181,36 +189,3 @@ class Rates:
       (count - old) / seconds if seconds else 0.0
       for count, old in zip(counts, before)
     ]
-
-
-class Speed:
-  """Steps per second of a run, and an estimate of the time left.
-
-  Not while the run stands still, nor in the first seconds of learning, whose
-  rate is that of acting alone or of compilation.
-  """
-
-  def __init__(
-    self, max_steps: int, learner_steps: int, clock: Callable[[], float]
-  ):
-    self._max_steps = max_steps
-    self._first_learner_step = learner_steps
-    self._clock = clock
-    self._rates = Rates(clock)
-    self._learns_since = math.inf
-
-  def measure(
-    self, steps: int, learner_steps: int, is_acting: bool
-  ) -> dict[str, float | None]:
-    """Returns the display figures of speed."""
-    rate, learner_rate = self._rates.measure(steps, learner_steps)
-    now, left = self._clock(), self._max_steps - steps
-    if learner_steps > self._first_learner_step:
-      self._learns_since = min(self._learns_since, now)
-    is_steady = now - self._learns_since >= _RATE_SECONDS
-    is_known = is_acting and is_steady and rate > 0 and left > 0
-    return {
-      'steps_per_second': rate,
-      'learner_steps_per_second': learner_rate,
-      'seconds_left': left / rate if is_known else None,
-    }

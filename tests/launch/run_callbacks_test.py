@@ -318,7 +318,12 @@ class TestStopWhen:
     coordinator.wait_for_decision(signals.StopSignal())
     assert bool(coordinator.status().stopped_early) == (steps == 0)
     _report(coordinator, 40, ())
-    _wait(lambda: coordinator.status().stopped_early, 'the end')
+
+    def has_stopped():
+      coordinator.write('replay', {'size': 1})  # Asked with these rows.
+      return coordinator.status().stopped_early
+
+    _wait(has_stopped, 'the end')
     assert coordinator.acquire_steps('actor/0', 1) == 0
 
   @pytest.mark.parametrize(
@@ -341,6 +346,6 @@ class TestStopWhen:
     self._decide(coordinator)
     assert coordinator.failure().cause == (
       'stop_when failed:\nWaited 0.2 seconds for stop_when to return '
-      '(stop_when is in a call, with 0 events queued).'
+      '(stop_when is in a call, with 1 events queued).'
     )
     stuck.released.set()

@@ -117,7 +117,7 @@ def test_removed_file_begins_again(path, new):
   path.parent.rmdir()
   logger.write(new)
   header, row = _read(path)
-  assert dict(zip(header, row)) == {'a': '', **{k: '2' for k in new}}
+  assert dict(zip(header, row)) == {'a': '', **dict.fromkeys(new, '2')}
 
 
 def test_row_that_does_not_fit_leaves_no_trace(path):
