@@ -4,13 +4,16 @@ Colors are the terminal's own, to suit light and dark ones.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from rich import columns, panel, progress_bar, table, text
 from rich import console as rich_console
 
 from repertory.components.loggers import figures
 from repertory.components.loggers import status as status_lib
+
+_number, _duration = figures.number, figures.duration
 
 _ACCENT, _WATCH = 'cyan', 'yellow'
 _MAX_WIDTH = 100
@@ -30,20 +33,22 @@ def draw(status: status_lib.Status) -> panel.Panel:
   """Draws a status as one panel, as wide as the terminal up to a limit."""
   learners = 'learners'
   if status.learners_distance is not None:
-    learners += f' ({figures.number(status.learners_distance)} from their mean)'
-  # Two groups of metrics, side by side if there is room.
-  metrics = [
-    _draw_group('acting', _list_acting(status)),
-    _draw_group('learning', _list_learning(status)),
-  ]
+    learners += f' ({_number(status.learners_distance)} from their mean)'
   sections = [
     _draw_progress(status),
-    columns.Columns(filter(None, metrics), expand=True, equal=True),
-    _draw_group('replay', _list_tables(status)),
-    _draw_group('inference (wait + run + transport)', _list_inference(status)),
-    _draw_group(learners, _list_learners(status)),
-    _draw_group('nodes', _list_nodes(status)),
-    _draw_group('hosts', _list_hosts(status)),
+    _draw_metrics(status),
+    *(
+      _draw_group(heading, rows)
+      for heading, rows in (
+        ('replay', map(_describe_table, status.tables)),
+        (
+          'inference (wait + run + transport)',
+          map(_describe_server, status.inference),
+        ),
+        (learners, map(_describe_learner, status.learners)),
+        ('nodes', _list_nodes(status)),
+      )
+    ),
     text.Text(status.message, style=_WATCH) if status.message else None,
   ]
   grid = table.Table.grid(expand=True)
@@ -69,12 +74,12 @@ def describe(status: status_lib.Status, is_last: bool) -> str:
   if status.evaluation_return is not None:
     parts.append(f'evaluation {status.evaluation_return:.4g}')
   if is_last:
-    parts.append(f'after {figures.duration(status.elapsed_seconds)}')
+    parts.append(f'after {_duration(status.elapsed_seconds)}')
   else:
     if status.steps_per_second:
-      parts.append(f'{figures.number(status.steps_per_second)} steps/s')
+      parts.append(f'{_number(status.steps_per_second)} steps/s')
     if status.seconds_left is not None:
-      parts.append(f'{figures.duration(status.seconds_left)} left')
+      parts.append(f'{_duration(status.seconds_left)} left')
   if status.num_restarts:
     plural = 's' if status.num_restarts > 1 else ''
     parts.append(f'{status.num_restarts} restart{plural}')
@@ -86,15 +91,15 @@ def describe(status: status_lib.Status, is_last: bool) -> str:
 
 def _draw_progress(status: status_lib.Status) -> table.Table:
   """Draws the progress and the time."""
-  clock = figures.duration(status.elapsed_seconds)
+  clock = _duration(status.elapsed_seconds)
   if status.seconds_left is not None:
-    clock += f', {figures.duration(status.seconds_left)} left'
-  steps = figures.number(status.steps)
+    clock += f', {_duration(status.seconds_left)} left'
+  steps = _number(status.steps)
   grid = table.Table.grid(expand=True, padding=(0, 1))
   grid.add_column(ratio=1)
   grid.add_column(justify='right')
   if status.max_steps:
-    steps += f' of {figures.number(status.max_steps)}'
+    steps += f' of {_number(status.max_steps)}'
     bar = progress_bar.ProgressBar(
       status.max_steps, status.steps, complete_style=_ACCENT
     )
@@ -105,75 +110,66 @@ def _draw_progress(status: status_lib.Status) -> table.Table:
   return grid
 
 
+def _draw_metrics(status: status_lib.Status) -> columns.Columns:
+  """Draws two groups of metrics, side by side if there is room."""
+  acting = [
+    ('return', status.mean_return, f'mean of {status.num_returns}'),
+    *(
+      (name, value, f'at {_number(steps or 0)} steps')
+      for name, value, steps in (
+        ('evaluation', status.evaluation_return, status.evaluation_steps),
+        ('best', status.best_return, status.best_steps),
+      )
+    ),
+    ('episodes', status.episodes, ''),
+    ('steps/s', status.steps_per_second, ''),
+    ('restarts', status.num_restarts, ''),
+  ]
+  target = _number(status.target_samples_per_insert or 0.0)
+  age = _duration(status.variables_age_seconds or 0.0)
+  learning = [
+    ('updates', status.learner_steps, ''),
+    ('updates/s', status.learner_steps_per_second, ''),
+    ('samples/insert', status.samples_per_insert, f'target {target}'),
+    ('targets/s', status.targets_per_second, ''),
+    ("targets' age", status.target_age_steps, 'updates'),
+    ("variables' age", status.variables_age_steps, f'updates, {age}'),
+  ]
+  groups = []
+  for heading, metrics in (('acting', acting), ('learning', learning)):
+    known = [(n, _number(v), note) for n, v, note in metrics if v is not None]
+    groups.append(_draw_group(heading, known))
+  return columns.Columns(groups, expand=True, equal=True)
+
+
 # Rows are a name, a value and notes.
 
 
-def _list_acting(status: status_lib.Status) -> Iterable[Sequence[str]]:
-  if status.mean_return is not None:
-    note = f'mean of {status.num_returns}'
-    yield 'return', figures.number(status.mean_return), note
-  for name, value, steps in (
-    ('evaluation', status.evaluation_return, status.evaluation_steps),
-    ('best', status.best_return, status.best_steps),
-  ):
-    if value is not None:
-      note = f'at {figures.number(steps or 0)} steps'
-      yield name, figures.number(value), note
-  yield 'episodes', figures.number(status.episodes)
-  yield 'steps/s', figures.number(status.steps_per_second)
-  if status.num_restarts:
-    yield 'restarts', figures.number(status.num_restarts)
+def _describe_table(row: status_lib.TableStatus) -> Sequence[str]:
+  size = f'{_number(row.size)} of {_number(row.max_size)}'
+  return row.name, size, _WAITS[row.blocked]
 
 
-def _list_learning(status: status_lib.Status) -> Iterable[Sequence[str]]:
-  yield 'updates', figures.number(status.learner_steps)
-  yield 'updates/s', figures.number(status.learner_steps_per_second)
-  for name, value, note in (
-    (
-      'samples/insert',
-      status.samples_per_insert,
-      f'target {figures.number(status.target_samples_per_insert or 0.0)}',
-    ),
-    ('targets/s', status.targets_per_second, ''),
-    ("targets' age", status.target_age_steps, 'updates'),
-    (
-      "variables' age",
-      status.variables_age_steps,
-      f'updates, {figures.duration(status.variables_age_seconds or 0.0)}',
-    ),
-  ):
-    if value is not None:
-      yield name, figures.number(value), note
+def _describe_server(row: Mapping[str, Any]) -> Sequence[str]:
+  times = ('wait_ms_p50', 'run_ms_p50', 'transport_ms_p50')
+  return (
+    row['node'],
+    f'{_number(row["rows_per_second"])} rows/s',
+    f'{row["rows_per_batch"]:.0f} a batch, {row["fill"]:.0%} full',
+    f'{" + ".join(f"{row[time]:.1f}" for time in times)} ms, '
+    f'adding {row["adding_share"]:.0%}',
+  )
 
 
-def _list_tables(status: status_lib.Status) -> Iterable[Sequence[str]]:
-  for row in status.tables:
-    size = f'{figures.number(row.size)} of {figures.number(row.max_size)}'
-    yield row.name, size, _WAITS[row.blocked]
-
-
-def _list_inference(status: status_lib.Status) -> Iterable[Sequence[str]]:
-  for row in status.inference:
-    times = ('wait_ms_p50', 'run_ms_p50', 'transport_ms_p50')
-    yield (
-      row['node'],
-      f'{figures.number(row["rows_per_second"])} rows/s',
-      f'{row["rows_per_batch"]:.0f} a batch, {row["fill"]:.0%} full',
-      f'{" + ".join(f"{row[time]:.1f}" for time in times)} ms, '
-      f'adding {row["adding_share"]:.0%}',
-    )
-
-
-def _list_learners(status: status_lib.Status) -> Iterable[Sequence[str]]:
-  for row in status.learners:
-    value, age = row['episode_return'], row['age_seconds']
-    messages = f'{row["messages_per_second"]:.1f} messages/s'
-    yield (
-      row['node'],
-      f'return {"-" if value is None else figures.number(value)}',
-      f'{figures.number(row["version"])} updates',
-      messages if age is None else f'{messages}, {1000 * age:.0f} ms old',
-    )
+def _describe_learner(row: Mapping[str, Any]) -> Sequence[str]:
+  value, age = row['episode_return'], row['age_seconds']
+  messages = f'{row["messages_per_second"]:.1f} messages/s'
+  return (
+    row['node'],
+    f'return {"-" if value is None else _number(value)}',
+    f'{_number(row["version"])} updates',
+    messages if age is None else f'{messages}, {1000 * age:.0f} ms old',
+  )
 
 
 def _list_nodes(status: status_lib.Status) -> Iterable[Sequence[str]]:
@@ -190,14 +186,9 @@ def _list_nodes(status: status_lib.Status) -> Iterable[Sequence[str]]:
     duration = ''
     if names[0] in starts:
       since = min(starts[name].since_seconds for name in names)
-      duration = figures.duration(max(0.0, status.elapsed_seconds - since))
+      duration = _duration(max(0.0, status.elapsed_seconds - since))
     nodes = ': '.join(filter(None, [_count_equal(names), doing]))
     yield state, nodes, duration
-
-
-def _list_hosts(status: status_lib.Status) -> Iterable[Sequence[str]]:
-  for host in sorted({host for _, host in status.hosts}):
-    yield host, _count_equal(name for name, at in status.hosts if at == host)
 
 
 def _draw_group(

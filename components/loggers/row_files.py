@@ -97,8 +97,13 @@ class JsonlFile(base.Logger):
 
   def write(self, data: base.LoggingData) -> None:
     """Appends a row."""
-    row = _without_nonfinite(scalars.to_plain(data))
-    append(self._path, f'{json.dumps(row, allow_nan=False)}\n'.encode())
+    self.write_all([data])
+
+  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends several rows."""
+    plain = [_without_nonfinite(scalars.to_plain(row)) for row in rows]
+    lines = [f'{json.dumps(row, allow_nan=False)}\n' for row in plain]
+    append(self._path, ''.join(lines).encode())
 
   def close(self) -> None:
     """Does nothing: the file is closed after each row."""

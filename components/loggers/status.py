@@ -69,7 +69,6 @@ class Status:
     seconds_left: Estimated remaining time at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
     starts: The starting nodes.
-    hosts: Name and host of each node, if there are several hosts.
     inference: The latest row of each inference server, as in its log.
     learners: The latest row of each gossiping learner, as in its log.
     learners_distance: Their total distance from their mean.
@@ -105,7 +104,6 @@ class Status:
   seconds_left: float | None = None
   nodes: tuple[tuple[str, str], ...] = ()
   starts: tuple[NodeStart, ...] = ()
-  hosts: tuple[tuple[str, str], ...] = ()
   inference: tuple[Mapping[str, Any], ...] = ()
   learners: tuple[Mapping[str, Any], ...] = ()
   learners_distance: float | None = None

@@ -5,6 +5,7 @@ import os
 import socket
 import time
 import uuid
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from acme.utils.loggers import base
@@ -38,24 +39,26 @@ class TensorBoard(base.Logger):
     Raises:
       ValueError: If the row has no number of steps.
     """
+    self.write_all([data])
+
+  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends several rows."""
     # Code that only steps environments need not import it.
     from tensorboard.plugins.scalar import summary_v2  # noqa: PLC0415
 
-    row = scalars.to_plain(data)
-    step = row.pop('steps', None)
-    if not scalars.is_number(step):
-      raise ValueError(
-        "data: expected a number under the step key 'steps', "
-        f'found {step!r} among {sorted(data)}'
-      )
-    records = [
-      _to_record(
-        step=int(step),
-        summary=summary_v2.scalar_pb(self._prefix + key, float(value)),
-      )
-      for key, value in row.items()
-      if scalars.is_number(value)
-    ]
+    records = []
+    for data in rows:
+      row = scalars.to_plain(data)
+      step = row.pop('steps', None)
+      if not scalars.is_number(step):
+        raise ValueError(
+          "data: expected a number under the step key 'steps', "
+          f'found {step!r} among {sorted(data)}'
+        )
+      for key, value in row.items():
+        if scalars.is_number(value):
+          summary = summary_v2.scalar_pb(self._prefix + key, float(value))
+          records.append(_to_record(step=int(step), summary=summary))
     row_files.append(self._path, b''.join(records), self._header)
 
   def close(self) -> None:

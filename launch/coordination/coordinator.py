@@ -93,9 +93,7 @@ class Coordinator:
   def register(self, node: str, description: Mapping[str, Any]) -> None:
     """Marks a node as running, and logs its description."""
     with self._lock:
-      self._node_registry.register(
-        node, description.get('address'), description.get('host')
-      )
+      self._node_registry.register(node, description.get('address'))
       self._logs.note(node, description)
 
   def report_start(self, node: str, doing: str) -> None:
@@ -152,9 +150,7 @@ class Coordinator:
     """Handles a heartbeat of an inference node or updater, with a log row."""
     with self._lock:
       self._node_registry.hear(node, row.get('targets'))
-      columns = {**self._position(), 'node': node, **row}
-      self._gauges.take_row(label, columns)
-      self._logs.write(label, columns)
+      self.write(label, {'node': node, **row})
       return self.reply()
 
   def report_learner(

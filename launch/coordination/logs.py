@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -56,7 +56,7 @@ class RunLogs:
     self._also = also
     self._episode_rows = episode_rows
     self._warned: set[str] = set()
-    self._files: dict[str, list[_File]] = {}
+    self._loggers: dict[tuple[str, str], Any] = {}  # By label and file.
     self._merged = {
       label: aggregate(functools.partial(self._write_now, label), latest)
       for label, latest in _LATEST.items()
@@ -86,62 +86,39 @@ class RunLogs:
       merged.flush()
 
   def _write_now(self, label: str, *rows: Mapping[str, Any]) -> None:
-    if label not in self._files:
-      self._files[label] = self._make_files(label)
-    for file in self._files[label]:
-      file.write(rows)
+    for name, make in self._files_of(label).items():
+      path = os.path.join(self._directory, name)
+      try:
+        if (label, name) not in self._loggers:
+          self._loggers[label, name] = self._open(path, make)
+        self._loggers[label, name].write_all(rows)
+      except OSError as error:
+        problem = f'{type(error).__name__}: {error}'
+        self._warn(f'{path} cannot be written: {problem}')
     if label not in ('nodes', 'episodes'):
       self._also(label, *rows)
 
-  def _make_files(self, label: str) -> 'list[_File]':
-    def file(name: str, make: Callable[[str], Any]) -> _File:
-      return _File(os.path.join(self._directory, name), make, self._warn)
+  def _files_of(self, label: str) -> dict[str, Callable[[str], Any]]:
+    """Returns a function that makes the logger of each file of a label."""
+    csv = {f'{label}.csv': loggers.CsvFile}
+    rows = {f'{label}.jsonl': loggers.JsonlFile}
+    if label in ('nodes', 'episodes'):
+      return rows if label == 'nodes' else csv
+    board = functools.partial(loggers.TensorBoard, prefix=label)
+    return {**csv, **rows, 'tensorboard': board}
 
-    csv = file(f'{label}.csv', loggers.CsvFile)
-    rows = file(f'{label}.jsonl', loggers.JsonlFile)
-    board = file(
-      'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
-    )
-    only = {'nodes': [rows], 'episodes': [csv]}
-    return only.get(label, [csv, rows, board])
+  def _open(self, path: str, make: Callable[[str], Any]) -> Any:
+    try:
+      return make(path)
+    except (loggers.GarbledError, IsADirectoryError, FileExistsError) as error:
+      aside = directories.set_aside(path)
+      self._warn(f'log renamed to {aside}, a new one is started: {error}')
+      return make(path)
 
   def _warn(self, message: str) -> None:
     if message not in self._warned:  # Many rows may cause the same message.
       self._warned.add(message)
       self._warn_user(message)
-
-
-class _File:
-  """Log file of rows that survives a full disk; opened with the first row."""
-
-  def __init__(
-    self, path: str, make: Callable[[str], Any], warn: Callable[[str], None]
-  ):
-    self._path = path
-    self._make = make
-    self._warn = warn
-    self._logger: Any = None
-
-  def write(self, rows: Sequence[Mapping[str, Any]]) -> None:
-    try:
-      self._logger = self._logger or self._open()
-      if isinstance(self._logger, loggers.CsvFile):
-        self._logger.write_all(rows)
-      else:
-        for row in rows:
-          self._logger.write(row)
-    except OSError as error:
-      self._warn(
-        f'{self._path} cannot be written: {type(error).__name__}: {error}'
-      )
-
-  def _open(self) -> Any:
-    try:
-      return self._make(self._path)
-    except (loggers.GarbledError, IsADirectoryError, FileExistsError) as error:
-      aside = directories.set_aside(self._path)
-      self._warn(f'log renamed to {aside}, a new one is started: {error}')
-      return self._make(self._path)
 
 
 def aggregate(

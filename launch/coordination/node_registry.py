@@ -55,7 +55,6 @@ class _Node:
   environment_seconds: float = 0.0  # Of the current environment step.
   is_ready: bool = False  # Whether it has registered.
   address: str | None = None
-  host: str | None = None  # If there are several.
   failure: failures.Failure | None = None  # Reported by itself.
 
 
@@ -90,12 +89,10 @@ class NodeRegistry:
     """Stores the current step of a node's start."""
     self._hear(name).doing = doing
 
-  def register(
-    self, name: str, address: str | None = None, host: str | None = None
-  ) -> None:
+  def register(self, name: str, address: str | None = None) -> None:
     """Marks a node as running."""
     node = self._hear(name)
-    node.is_ready, node.address, node.host = True, address, host
+    node.is_ready, node.address = True, address
     if node.state not in _ENDED:
       self._enter(name, 'running')
     node.progressed_at = self._clock()
@@ -202,7 +199,6 @@ class NodeRegistry:
     return {
       'nodes': tuple((name, node.state) for name, node in nodes),
       'num_restarts': self._num_restarts_before + taken or None,
-      'hosts': tuple((name, node.host) for name, node in nodes if node.host),
       'starts': tuple(
         loggers.NodeStart(name, node.doing, node.started_at - began_at)
         for name, node in nodes

@@ -5,7 +5,7 @@ import dataclasses
 import importlib.util
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -171,32 +171,6 @@ class RowLogger(abc.ABC):
 
   def close(self, end: EndEvent) -> None:  # noqa: B027
     """Flushes buffered rows and closes."""
-
-
-class PerLabel(RowLogger):
-  """Row logger with a logger per label, as those of `components.loggers`."""
-
-  def __init__(self, make: 'Callable[[str], loggers.Logger]'):
-    """Makes no loggers yet.
-
-    Args:
-      make: Factory from a label to a logger with Acme's interface. Called with
-        the first row of the label, in the coordinator's process.
-    """
-    self._make = make
-    self._loggers: dict[str, Any] = {}
-
-  def write(self, label: str, row: Mapping[str, Any]) -> None:
-    """Passes a row to the logger of its label."""
-    if label not in self._loggers:
-      self._loggers[label] = self._make(label)
-    self._loggers[label].write(row)
-
-  def close(self, end: EndEvent) -> None:
-    """Closes all loggers."""
-    del end
-    for logger in self._loggers.values():
-      logger.close()
 
 
 @dataclasses.dataclass(frozen=True)

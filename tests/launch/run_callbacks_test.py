@@ -238,25 +238,6 @@ class TestLogger:
     assert bad.rows == good.rows == []
     stuck.released.set()
 
-  def test_may_have_one_for_each_label(self, make):
-    made = {}
-
-    def make_logger(label):
-      made[label] = recording_hooks.Logger()
-      logger = made[label]
-      logger.write = logger.rows.append
-      logger.close = lambda: logger.ends.append(label)
-      return logger
-
-    coordinator = make(loggers=[callbacks.PerLabel(make_logger)])
-    coordinator.write('learner', {'loss': 0.5})
-    coordinator.write('learner', {'loss': 0.25})
-    coordinator.report_evaluation([1.0], [9])
-    _end(coordinator)
-    assert [row['loss'] for row in made['learner'].rows] == [0.5, 0.25]
-    assert made['evaluator'].ends == ['evaluator']
-    assert set(made) == {'learner', 'evaluator'}
-
 
 class TestStopWhen:
   def _decide(self, coordinator, episode_return=1.0):

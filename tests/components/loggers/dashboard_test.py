@@ -110,7 +110,7 @@ def test_starting_nodes_are_shown_with_their_activities():
   )
 
 
-def test_inference_learners_and_hosts_are_shown():
+def test_inference_and_learners_are_shown():
   status = _change(
     inference=(
       {
@@ -134,14 +134,12 @@ def test_inference_learners_and_hosts_are_shown():
       },
     ),
     learners_distance=0.25,
-    hosts=(('actor/0', 'b'), ('actor/1', 'b'), ('learner', 'a')),
   )
   text = re.sub(r' +', ' ', _draw(status, width=100))
   for expected in (
     'learner 900 rows/s 8 a batch, 90% full 1.0 + 2.0 + 3.0 ms, adding 10%',
     'learners (0.25 from their mean)',
     'return 0.50 1.50 k updates 2.5 messages/s, 20 ms old',
-    '│ a learner │\n│ b actor ×2 │',
   ):
     assert expected in text
 
