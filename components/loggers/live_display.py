@@ -65,7 +65,7 @@ class Dashboard:
       console = rich.console.Console(
         file=self._file or sys.stdout,
         # As at the start, so that writes to a closed terminal fail.
-        force_terminal=sys.stdout.isatty(),
+        force_terminal=self._file.isatty() if self._file else None,
         force_interactive=is_live and None,
       )
     self._console = console
@@ -88,7 +88,7 @@ class Dashboard:
   def update(self, status: Status) -> None:
     """Sets a new status, which is drawn when it is due."""
     self._newest, self._set_at = status, time.monotonic()
-    if self._thread.ident is None:
+    if self._thread.ident is None and not self._is_closing.is_set():
       self._thread.start()
       for name in ('stdout', 'stderr') if self._console.is_interactive else ():
         proxy = self._proxies[name] = _Proxy(getattr(sys, name), self)
@@ -115,6 +115,8 @@ class Dashboard:
     self._is_closing.set()
     if self.is_drawing:
       self._thread.join(_CLOSE_SECONDS)
+    elif self._file is not None:
+      self._file.close()
 
   def __enter__(self):
     return self

@@ -74,7 +74,8 @@ def _to_record(**content: Any) -> bytes:
   from tensorboard.compat.proto import event_pb2  # noqa: PLC0415
   from tensorboard.summary.writer import record_writer  # noqa: PLC0415
 
-  event: Any = event_pb2.Event(wall_time=time.time(), **content)
+  make_event: Any = event_pb2.Event
+  event = make_event(wall_time=time.time(), **content)
   buffer = io.BytesIO()
   record_writer.RecordWriter(buffer).write(event.SerializeToString())
   return buffer.getvalue()

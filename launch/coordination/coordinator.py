@@ -190,7 +190,13 @@ class Coordinator:
       self._logs.write('evaluator', {**position, **row})
       self._progressed_at = self._clock()
       self._callbacks.take_evaluation(
-        returns, lengths, metrics, is_best, position
+        callbacks.EvaluationEvent(
+          np.array(returns),
+          np.array(lengths),
+          {name: np.array(values) for name, values in metrics.items()},
+          is_best,
+          **position,
+        )
       )
     return is_best
 

@@ -98,7 +98,7 @@ class RunLogs:
     if label not in ('nodes', 'episodes'):
       self._also(label, *rows)
 
-  def _files_of(self, label: str) -> dict[str, Callable[[str], Any]]:
+  def _files_of(self, label: str) -> Mapping[str, Callable[[str], Any]]:
     """Returns a function that makes the logger of each file of a label."""
     csv = {f'{label}.csv': loggers.CsvFile}
     rows = {f'{label}.jsonl': loggers.JsonlFile}

@@ -62,7 +62,7 @@ class RunCallbacks:
         for event, method in methods.items():
           call = name, method, getattr(one, method)
           self._calls.setdefault(event, []).append(call)
-    self._stop_when = experiment.stop_when
+    self._stop_when: Any = experiment.stop_when
     if self._stop_when is not None:
       self._calls['on_status'] = [(_STOP_WHEN, 'a call', self._ask)]
     self._dropped: set[str] = set()  # Those that are not called any more.
@@ -106,22 +106,8 @@ class RunCallbacks:
       self._put('on_status')
     self._put('on_row', label, row)
 
-  def take_evaluation(
-    self,
-    returns: Sequence[float],
-    lengths: Sequence[int],
-    metrics: Mapping[str, Sequence[float]],
-    is_best: bool,
-    position: Mapping[str, Any],
-  ) -> None:
+  def take_evaluation(self, evaluation: callbacks.EvaluationEvent) -> None:
     """Reports an evaluation to callbacks, and asks the stop criterion."""
-    evaluation = callbacks.EvaluationEvent(
-      np.array(returns),
-      np.array(lengths),
-      {name: np.array(values) for name, values in metrics.items()},
-      is_best,
-      **position,
-    )
     self._put('on_status')
     self._put('on_evaluation', evaluation)
 
