@@ -176,20 +176,8 @@ class NodeRegistry:
     return not self._starting
 
   def is_acting_delayed(self) -> bool:
-    """Returns whether all remaining nodes of an acting kind are starting.
-
-    Then no environment steps are taken, and that is no stall.
-    """
-    if not self._starting:  # The common case.
-      return False
-    left: dict[kinds.Kind, list[str]] = {}
-    for name, node in self._nodes.items():
-      if node.state not in _ENDED:
-        left.setdefault(kinds.kind_of(name), []).append(name)
-    return any(
-      kind.acts and self._starting.issuperset(names)
-      for kind, names in left.items()
-    )
+    """Returns whether a node that acting may need is starting."""
+    return any(kinds.kind_of(name).acts for name in self._starting)
 
   def figures(self, elapsed_seconds: float) -> dict[str, Any]:
     """Returns the display figures of the nodes."""
