@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
+  from acme.utils.loggers.base import Logger
+
   from repertory.components.loggers.filters import Aggregate
   from repertory.components.loggers.live_display import Dashboard
-  from repertory.components.loggers.logger import Dispatch, Logger, Terminal
   from repertory.components.loggers.row_files import CsvFile, JsonlFile
   from repertory.components.loggers.status import (
-    InferenceStatus,
-    LearnerStatus,
     NodeStart,
     Status,
     TableStatus,
@@ -23,17 +22,13 @@ __all__ = (
   'Aggregate',
   'CsvFile',
   'Dashboard',
-  'Dispatch',
   'GarbledError',
-  'InferenceStatus',
   'JsonlFile',
-  'LearnerStatus',
   'Logger',
   'NodeStart',
   'Status',
   'TableStatus',
   'TensorBoard',
-  'Terminal',
 )
 
 # Acme imports Launchpad; code that reads logs needs neither.

@@ -1,7 +1,6 @@
 """Aggregation of logged rows over time."""
 
 import math
-import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -10,8 +9,6 @@ import numpy as np
 from acme.utils.loggers import base
 
 from repertory.components.loggers import scalars
-
-_COUNT = 'count'
 
 
 class Aggregate(base.Logger):
@@ -32,14 +29,13 @@ class Aggregate(base.Logger):
     of a period; if no value was finite, `<key>` is NaN.
 
   A merged row is written with the first write at or after the end of the
-  period, which it includes, and by `flush` and `close`. It is written once: if
-  `to` fails, the error is raised without a retry, because other loggers of a
-  `Dispatch` have received the row. Threads may share one.
+  period, which it includes, and by `flush` and `close`. It is written once: an
+  error is raised without a retry.
   """
 
   def __init__(
     self,
-    to: base.Logger,
+    write: Callable[[dict[str, Any]], None],
     period_seconds: float,
     *,
     latest: Collection[str] = (),
@@ -48,39 +44,25 @@ class Aggregate(base.Logger):
     """Starts the first period.
 
     Args:
-      to: Logger for the merged rows, closed with this one.
+      write: Called with each merged row, such as the method of a logger.
       period_seconds: Minimum time between merged rows; 0 forwards every row.
       latest: Keys of counts and settings, of which the last value is kept.
       clock: Returns seconds.
-
-    Raises:
-      ValueError: If the period is negative or `latest` is a text.
     """
-    if not period_seconds >= 0:
-      raise ValueError(
-        f'period_seconds: expected at least 0, found {period_seconds}'
-      )
-    if isinstance(latest, str):
-      raise ValueError(f'latest: expected several keys, found text {latest!r}')
-    self._to = to
+    self._write = write
     self._period_seconds = period_seconds
-    self._clock = clock
-    self._lock = threading.Lock()
-    self._closed = False
-    # Whether numbers are averaged, by key.
-    self._is_averaged = dict.fromkeys(latest, False)
     self._latest = frozenset(latest)
+    self._clock = clock
     self._start()
 
   def write(self, data: base.LoggingData) -> None:
     """Adds a row, and writes the merged row if the period is over.
 
     Raises:
-      ValueError: If a key's values change between numbers and others; the row
-        is then not counted. Or if two keys would produce the same entry of the
-        merged row (`loss_min` of `loss`, `count`).
+      ValueError: If two keys would produce the same entry of the merged row
+        (`loss_min` of `loss`, `count`), or a key's values are numbers and text.
     """
-    row = {key: scalars.to_plain(value) for key, value in data.items()}
+    row = scalars.to_plain(data)
     self._add({k: [value] for k, value in row.items() if value is not None}, 1)
 
   def write_rows(self, columns: Mapping[str, np.ndarray]) -> None:
@@ -92,69 +74,42 @@ class Aggregate(base.Logger):
       columns: Numbers by key, all `[K]`: an entry of each makes a row.
 
     Raises:
-      ValueError: As in `write`; then none of the rows is counted.
+      ValueError: As in `write`.
     """
-    num_rows = len(next(iter(columns.values()), ()))
-    if num_rows:
-      self._add({k: column.tolist() for k, column in columns.items()}, num_rows)
+    rows = {key: column.tolist() for key, column in columns.items()}
+    if num_rows := len(next(iter(rows.values()), ())):
+      self._add(rows, num_rows)
 
   def flush(self) -> None:
     """Writes the merged row so far and starts a new period."""
-    with self._lock:
-      self._write_merged()
+    values, count = self._values, self._count
+    self._start()
+    if count:
+      self._write(self._merge(values, count))
 
   def close(self) -> None:
-    """Writes the merged row so far and closes the wrapped logger."""
-    with self._lock:
-      if self._closed:
-        return
-      self._closed = True
-      try:
-        self._write_merged()
-      finally:
-        self._to.close()
+    """Writes the merged row so far."""
+    self.flush()
 
   def _start(self) -> None:
-    self._started = self._clock()
+    self._started_at = self._clock()
     self._count = 0
-    # All numbers, or the last value, by key.
     self._values: dict[str, list[Any]] = {}
 
   def _add(self, columns: Mapping[str, list[Any]], num_rows: int) -> None:
-    with self._lock:
-      if self._closed:
-        raise ValueError('write() after close()')
-      for key, values in columns.items():
-        is_number = scalars.is_number(values[-1])
-        expected = self._is_averaged.setdefault(key, is_number)
-        if key not in self._latest and expected != is_number:
-          raise ValueError(
-            f'data: expected {"a" if expected else "no"} number under {key!r}, '
-            f'as before, found {values[-1]!r}'
-          )
-      self._count += num_rows
-      for key, values in columns.items():
-        if self._is_averaged[key]:
-          self._values.setdefault(key, []).extend(values)
-        else:
-          self._values[key] = values[-1:]
-      if self._clock() - self._started >= self._period_seconds:
-        self._write_merged()
+    self._count += num_rows
+    for key, values in columns.items():
+      if key in self._latest:
+        self._values[key] = values[-1:]
+      else:
+        self._values.setdefault(key, []).extend(values)
+    if self._clock() - self._started_at >= self._period_seconds:
+      self.flush()
 
-  def _write_merged(self) -> None:
-    try:
-      row = self._merge()
-    finally:
-      self._start()
-    if row:
-      self._to.write(row)
-
-  def _merge(self) -> dict[str, Any]:
-    if not self._count:
-      return {}
+  def _merge(self, rows: dict[str, list[Any]], count: int) -> dict[str, Any]:
     entries: list[tuple[str, Any]] = []
-    for key, values in self._values.items():
-      if not self._is_averaged[key]:
+    for key, values in rows.items():
+      if key in self._latest or not scalars.is_number(values[-1]):
         entries.append((key, values[-1]))
         continue
       numbers = np.array(values, np.float64)
@@ -163,11 +118,11 @@ class Aggregate(base.Logger):
       if len(finite):
         entries.append((f'{key}_min', finite.min().item()))
         entries.append((f'{key}_max', finite.max().item()))
-      if len(finite) != self._count:
+      if len(finite) != count:
         entries.append((f'{key}_count', len(finite)))
       if len(finite) < len(values):
         entries.append((f'{key}_nonfinite', len(values) - len(finite)))
-    entries.append((_COUNT, self._count))
+    entries.append(('count', count))
     row = dict(entries)
     if len(row) < len(entries):
       raise ValueError(

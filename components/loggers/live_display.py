@@ -1,13 +1,12 @@
 """Live terminal dashboard of a run, drawn in a thread of its own."""
 
+import collections
 import contextlib
 import dataclasses
 import errno
 import io
 import logging
 import os
-import queue
-import select
 import sys
 import threading
 import time
@@ -29,8 +28,6 @@ _LINE_SECONDS, _FIRST_LINE_SECONDS = 60.0, 10.0
 _CLOSE_SECONDS = 5.0
 # Number of prints buffered while the terminal is blocked.
 _MAX_PRINTS = 1000
-# The terminal has been closed, or the reader of the pipe has ended.
-_GONE = (errno.EPIPE, errno.EIO)
 
 _log = logging.getLogger(__name__)
 
@@ -40,8 +37,8 @@ class Dashboard:
 
   On a terminal one panel is redrawn in place; prints through `sys.stdout` and
   `sys.stderr` appear above it, and the final state stays visible. If the output
-  is a file or a pipe, a short line is written periodically, more often at
-  first, and always one at the end.
+  is a file or a pipe, a short line is written periodically unless it would be
+  the same again, more often at first, and always one at the end.
 
   It draws in a thread of its own. A blocked terminal, because of Ctrl-S or a
   pipe that is not read, blocks nothing else: once it is unblocked, the newest
@@ -62,23 +59,22 @@ class Dashboard:
       is_live: Whether to draw a panel on a terminal. Otherwise lines are
         written there, too, and the standard streams are not replaced.
     """
-    self._writer: _DescriptorWriter | None = None
+    self._file: io.TextIOWrapper | None = None  # To be closed.
     if console is None:
-      if isinstance(sys.stdout, io.TextIOWrapper):
-        with contextlib.suppress(OSError):  # It has no descriptor.
-          self._writer = _DescriptorWriter(sys.stdout)
-      file: Any = self._writer or sys.stdout
-      console = _Console(file=file, force_interactive=is_live and None)
+      self._file = _duplicate(sys.stdout)
+      console = rich.console.Console(
+        file=self._file or sys.stdout,
+        # As at the start, so that writes to a closed terminal fail.
+        force_terminal=self._file.isatty() if self._file else None,
+        force_interactive=is_live and None,
+      )
     self._console = console
-    self._decoder = ansi.AnsiDecoder()
-    self._shown = Status('')  # In the previous line.
-    # Status, and the time at which it was set.
-    self._newest = Status(''), 0.0
-    # Prints; None ends a wait for them. Unlike other queues, this one allows
-    # `put` in a signal handler that interrupts `put`.
-    self._prints: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+    self._newest, self._set_at = Status(''), 0.0
+    self._written, self._message = '', ''  # In the latest line.
+    # Appended to without a lock, since a signal handler may print, too.
+    self._prints: collections.deque[str] = collections.deque()
     self._num_lost = 0
-    self._is_closing = False
+    self._is_closing = threading.Event()
     self._thread = threading.Thread(
       target=self._run, name='display', daemon=True
     )
@@ -91,10 +87,8 @@ class Dashboard:
 
   def update(self, status: Status) -> None:
     """Sets a new status, which is drawn when it is due."""
-    if self._is_closing:
-      raise ValueError('update() after close()')
-    self._newest = status, time.monotonic()
-    if self._thread.ident is None:
+    self._newest, self._set_at = status, time.monotonic()
+    if self._thread.ident is None and not self._is_closing.is_set():
       self._thread.start()
       for name in ('stdout', 'stderr') if self._console.is_interactive else ():
         proxy = self._proxies[name] = _Proxy(getattr(sys, name), self)
@@ -102,8 +96,8 @@ class Dashboard:
 
   def print(self, lines: str) -> None:
     """Prints lines above the panel; the last line break is left out."""
-    if self._prints.qsize() < _MAX_PRINTS:
-      self._prints.put(lines)
+    if len(self._prints) < _MAX_PRINTS:
+      self._prints.append(lines)
     else:
       self._num_lost += 1
 
@@ -112,18 +106,17 @@ class Dashboard:
 
     If the terminal is blocked for 5 seconds, drawing is skipped.
     """
-    if self._is_closing:
+    if self._is_closing.is_set():
       return
     for name, proxy in self._proxies.items():
       proxy.flush()
       if getattr(sys, name) is proxy:
         setattr(sys, name, proxy.stream)
-    self._is_closing = True
-    self._prints.put(None)
+    self._is_closing.set()
     if self.is_drawing:
       self._thread.join(_CLOSE_SECONDS)
-    elif self._writer is not None and self._thread.ident is None:
-      self._writer.close()
+    elif self._file is not None:
+      self._file.close()
 
   def __enter__(self):
     return self
@@ -133,18 +126,24 @@ class Dashboard:
 
   def _run(self) -> None:
     try:
+      # Raised if the reader of a pipe has ended; what others print is then
+      # discarded.
+      with contextlib.suppress(SystemExit):
+        self._draw()
+    finally:
+      if self._file is not None:
+        self._file.close()
+
+  def _draw(self) -> None:
+    try:
       if self._console.is_interactive:
         self._draw_panel()
       else:
         self._write_lines()
-    except OSError as error:
-      if error.errno not in _GONE:
-        _log.warning('The display stopped: %s', error)
-    except Exception:  # A failure must not end the run.
+    except Exception as error:  # A failure must not end the run.
+      if isinstance(error, OSError) and error.errno == errno.EIO:
+        self._console.on_broken_pipe()  # The terminal was closed.
       _log.exception('The display stopped.')
-    finally:
-      if self._writer is not None:
-        self._writer.close()
 
   def _draw_panel(self) -> None:
     # Not rich's redirections: they block prints while the terminal is blocked.
@@ -158,113 +157,69 @@ class Dashboard:
     live.start()
     # Never hidden, so there is nothing to restore if the process is killed.
     self._console.show_cursor(True)
-    while not self._is_closing:
+    while not self._is_closing.wait(_PERIOD_SECONDS):
+      self._print_queued()
       live.refresh()
-      self._print_for(_PERIOD_SECONDS)
-    self._print_for(0.0)
+    self._print_queued()
     live.stop()
 
   def _write_lines(self) -> None:
     started_at = time.monotonic()
-    while not self._is_closing:
+    is_closing = False
+    while not is_closing:
       self._write_line(is_last=False)
       is_first = time.monotonic() - started_at < _LINE_SECONDS
-      self._print_for(_FIRST_LINE_SECONDS if is_first else _LINE_SECONDS)
+      is_closing = self._is_closing.wait(
+        _FIRST_LINE_SECONDS if is_first else _LINE_SECONDS
+      )
     self._write_line(is_last=True)
 
   def _write_line(self, is_last: bool) -> None:
-    """Summarizes the status, with title and message if they have changed."""
-    status, shown = self._current(), self._shown
+    """Writes a line if it has changed, with the message if that is new."""
+    status = self._current()
     line = dashboard_view.describe(status, is_last)
-    if status.message not in ('', shown.message):
+    is_new = status.message not in ('', self._message)
+    if line == self._written and not is_new:
+      return
+    title = '' if self._written else f'{status.title}: '
+    self._written, self._message = line, status.message
+    if is_new:
       line += f'; {" ".join(status.message.split())}'
-    if status.title != shown.title:
-      line = f'{status.title}: {line}'
-    self._shown = status
-    self._console.print(text.Text(line), soft_wrap=True)
+    self._console.print(text.Text(title + line), soft_wrap=True)
 
   def _current(self) -> Status:
     """Returns the newest status with the present elapsed time."""
-    status, set_at = self._newest
-    elapsed = status.elapsed_seconds + time.monotonic() - set_at
-    return dataclasses.replace(status, elapsed_seconds=elapsed)
+    elapsed = self._newest.elapsed_seconds + time.monotonic() - self._set_at
+    return dataclasses.replace(self._newest, elapsed_seconds=elapsed)
 
-  def _print_for(self, seconds: float) -> None:
-    """Prints what is queued, until it is time to draw."""
-    until = time.monotonic() + seconds
-    while not (self._is_closing and self._prints.empty()):
-      try:
-        lines = self._prints.get(timeout=max(0.0, until - time.monotonic()))
-      except queue.Empty:
-        return
-      if lines is not None:
-        self._print_now(lines)
-      if lost := self._num_lost:
-        self._num_lost = 0
-        self._print_now(
-          f'(The terminal was too slow: {lost} prints are left out.)'
-        )
-
-  def _print_now(self, lines: str) -> None:
-    decoded = map(self._decoder.decode_line, lines.split('\n'))
-    self._console.print(text.Text('\n').join(decoded), soft_wrap=True)
+  def _print_queued(self) -> None:
+    """Prints what others have printed since the latest drawing."""
+    decoder = ansi.AnsiDecoder()
+    while self._prints:
+      lines = map(decoder.decode_line, self._prints.popleft().split('\n'))
+      self._console.print(text.Text('\n').join(lines), soft_wrap=True)
+    if lost := self._num_lost:
+      self._num_lost = 0
+      self._console.print(
+        f'(The terminal was too slow: {lost} prints are left out.)'
+      )
 
 
-class _Console(rich.console.Console):
-  """Raises an error for a broken pipe, where rich would exit."""
+def _duplicate(stream: Any) -> io.TextIOWrapper | None:
+  """Returns a stream of the same descriptor with no buffer or lock to share.
 
-  def on_broken_pipe(self) -> None:
-    raise
-
-
-class _DescriptorWriter:
-  """Writes to a stream's descriptor without sharing its buffer or lock.
-
-  If a terminal blocks the writing thread, other threads can still print, and
-  the interpreter can exit. Until it is closed the stream is line-buffered, so
-  that its lines are in order with those written here.
+  If a terminal blocks the thread that writes to it, other threads can still
+  print, and the interpreter can exit. The given stream becomes line-buffered,
+  so that its lines are in order. Returns None if it has no descriptor.
   """
-
-  def __init__(self, stream: io.TextIOWrapper):
-    """Duplicates the descriptor; raises OSError if the stream has none."""
-    self._stream = stream
-    self._descriptor = os.dup(stream.fileno())
-    self._was_line_buffered = stream.line_buffering
-    stream.reconfigure(line_buffering=True)
-    self.encoding = stream.encoding
-    # As at the start, so that writes to a closed terminal fail.
-    self._is_terminal = stream.isatty()
-
-  def write(self, text: str) -> int:
-    """Writes all of a text."""
-    data = text.encode(self.encoding, 'replace')
-    while data:
-      try:
-        data = data[os.write(self._descriptor, data) :]
-      except BlockingIOError:  # Another process has made it non-blocking.
-        select.select([], [self._descriptor], [], 1.0)
-      except OSError as error:
-        if error.errno in _GONE:
-          null = os.open(os.devnull, os.O_WRONLY)
-          os.dup2(null, self._stream.fileno())
-          os.close(null)
-        raise
-    return len(text)
-
-  def flush(self) -> None:
-    """Does nothing: writes are not buffered."""
-
-  def close(self) -> None:
-    """Closes the descriptor; the stream stays open."""
-    os.close(self._descriptor)
-    if not (self._was_line_buffered or self._stream.closed):
-      self._stream.reconfigure(line_buffering=False)
-
-  def isatty(self) -> bool:
-    return self._is_terminal
-
-  def fileno(self) -> int:
-    return self._descriptor
+  if not isinstance(stream, io.TextIOWrapper):
+    return None
+  try:
+    raw: Any = io.FileIO(os.dup(stream.fileno()), 'w')
+  except OSError:
+    return None
+  stream.reconfigure(line_buffering=True)
+  return io.TextIOWrapper(raw, stream.encoding, 'replace', write_through=True)
 
 
 class _Proxy:

@@ -1,19 +1,19 @@
 """CSV and JSON Lines loggers.
 
-Both append a line per row and flush it to the operating system. After a crash,
-a last line without a line break is dropped, because a torn 123 may read 12.
-Threads may share a logger; two processes must not.
+Both append a line per row to a file that is opened for each, so a file that was
+removed begins again. After a crash, a last line without a line break is
+dropped, because a torn 123 may read 12. Two processes must not share a file.
 """
 
 import csv
+import io
 import json
 import logging
 import math
 import os
 import shutil
-import threading
-from collections.abc import Callable, Sequence
-from typing import IO, Any, BinaryIO, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, BinaryIO, TypeVar
 
 from acme.utils.loggers import base
 
@@ -33,7 +33,7 @@ class CsvFile(base.Logger):
   """
 
   def __init__(self, path: str | os.PathLike[str]):
-    """Opens the file and creates its directory.
+    """Makes the file and its directory.
 
     Args:
       path: The file, which keeps the rows of an earlier run. A link is
@@ -44,48 +44,38 @@ class CsvFile(base.Logger):
         no header or duplicate columns, or rows longer than the header.
     """
     self._path = os.path.realpath(path)
-    self._lock = threading.Lock()
     self._columns, _ = _prepare(self._path, torn_lines.read_csv)
-    self._file = _open(self._path, 'a')
 
   def write(self, data: base.LoggingData) -> None:
     """Appends a row, unless it is empty."""
-    row = {_to_cell(key): _to_cell(value) for key, value in data.items()}
-    if not row:
-      return
-    with self._lock:
-      new_columns = [name for name in row if name not in self._columns]
-      if new_columns:
-        self._widen(new_columns)
-      _writer(self._file).writerow([row.get(c, '') for c in self._columns])
-      self._file.flush()
+    self.write_all([data])
+
+  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends several rows."""
+    rows = [{_to_cell(k): _to_cell(v) for k, v in r.items()} for r in rows if r]
+    columns = list(
+      dict.fromkeys([*self._columns, *(k for r in rows for k in r)])
+    )
+    if self._columns and len(columns) > len(self._columns):
+      self._widen(columns)
+    self._columns = columns
+    lines = [[row.get(column, '') for column in columns] for row in rows]
+    append(self._path, _to_csv(lines), _to_csv([columns]))
 
   def close(self) -> None:
-    """Closes the file."""
-    with self._lock:
-      self._file.close()
+    """Does nothing: the file is closed after each row."""
 
-  def _widen(self, new_columns: Sequence[str]) -> None:
-    """Replaces the file by one with more columns, or with its first header."""
-    if self._file.closed:
-      raise ValueError(f'write() after close() of {self._path}')
-    columns = [*self._columns, *new_columns]
+  def _widen(self, columns: Sequence[str]) -> None:
+    """Replaces the file by one with more columns."""
+    _, rows = _prepare(self._path, torn_lines.read_csv)
+    rows = [row + [''] * (len(columns) - len(row)) for row in rows]
     temporary = f'{self._path}.tmp'
-    with _open(self._path, 'r') as old, _open(temporary, 'w') as new:
-      rows = csv.reader(old)
-      next(rows, None)
-      writer = _writer(new)
-      writer.writerow(columns)
-      for row in rows:
-        if row:
-          writer.writerow(row + [''] * (len(columns) - len(row)))
+    with open(temporary, 'wb') as new:
+      new.write(_to_csv([columns, *rows]))
       new.flush()
       os.fsync(new.fileno())
     shutil.copymode(self._path, temporary)
     os.replace(temporary, self._path)
-    self._file.close()
-    self._file = _open(self._path, 'a')
-    self._columns = columns
 
 
 class JsonlFile(base.Logger):
@@ -97,63 +87,73 @@ class JsonlFile(base.Logger):
   """
 
   def __init__(self, path: str | os.PathLike[str]):
-    """Opens the file for appending and creates its directory.
+    """Makes the file and its directory.
 
     Raises:
       GarbledError: If the file contains anything but JSON objects.
     """
-    path = os.path.realpath(path)
-    self._lock = threading.Lock()
-    _prepare(path, _check_objects)
-    self._file = _open(path, 'a')
+    self._path = os.path.realpath(path)
+    _prepare(self._path, _check_objects)
 
   def write(self, data: base.LoggingData) -> None:
     """Appends a row."""
-    row = _without_nonfinite(scalars.to_plain(data))
-    line = json.dumps(row, allow_nan=False)
-    with self._lock:
-      self._file.write(line + '\n')
-      self._file.flush()
+    self.write_all([data])
+
+  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends several rows."""
+    plain = [_without_nonfinite(scalars.to_plain(row)) for row in rows]
+    lines = [f'{json.dumps(row, allow_nan=False)}\n' for row in plain]
+    append(self._path, ''.join(lines).encode())
 
   def close(self) -> None:
-    """Closes the file."""
-    with self._lock:
-      self._file.close()
+    """Does nothing: the file is closed after each row."""
+
+
+def append(path: str, data: bytes, header: bytes = b'') -> None:
+  """Appends all of the data or, if an OSError is raised, nothing.
+
+  An empty or missing file gets the header first.
+  """
+  os.makedirs(os.path.dirname(path), exist_ok=True)
+  with open(path, 'ab', buffering=0) as file:
+    size = file.tell()
+    data = data if size else header + data
+    try:
+      while data:
+        data = data[file.write(data) :]
+    except OSError:
+      file.truncate(size)
+      raise
 
 
 def _prepare(path: str, read: Callable[[BinaryIO], _T]) -> _T:
   """Makes a file, or reads it and drops a torn last line, with a warning."""
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  with open(path, 'a+b') as file:
-    file.seek(0)
+  append(path, b'')
+  with open(path, 'r+b') as file:
     try:
       found = read(file)
     except torn_lines.GarbledError as error:
       raise torn_lines.GarbledError(f'{path}: {error}') from error
     file.seek(0)
-    text = file.read()
-    end = text.rfind(b'\n') + 1
-    if end < len(text):
+    *_, torn = file.read().rpartition(b'\n')
+    if torn:
       # The next row would be appended to it, and both be lost.
-      file.truncate(end)
-      num_bytes = len(text) - end
-      _log.warning('Dropped a torn last line, %d bytes: %s', num_bytes, path)
+      file.truncate(file.tell() - len(torn))
+      _log.warning('Dropped a torn last line, %d bytes: %s', len(torn), path)
   return found
 
 
-def _open(path: str, mode: str) -> IO[str]:
-  return open(path, mode, newline='', encoding='utf-8')
-
-
-def _writer(file: IO[str]):
-  return csv.writer(file, lineterminator='\n')
+def _to_csv(rows: Iterable[Sequence[Any]]) -> bytes:
+  text = io.StringIO()
+  csv.writer(text, lineterminator='\n').writerows(rows)
+  return text.getvalue().encode()
 
 
 def _to_cell(value: Any) -> Any:
   value = scalars.to_plain(value)
-  if value is None:
-    return ''
-  return value if scalars.is_number(value) else scalars.to_line(value)
+  if value is None or scalars.is_number(value):
+    return value
+  return ' '.join(str(value).splitlines())
 
 
 def _check_objects(file: BinaryIO) -> None:

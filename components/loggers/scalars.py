@@ -41,8 +41,3 @@ def to_plain(value: Any) -> Any:
 def is_number(value: Any) -> bool:
   """Returns whether a plain value is a number; bools are."""
   return isinstance(value, (bool, int, float))
-
-
-def to_line(value: Any) -> str:
-  """Returns a value as text in one line."""
-  return ' '.join(str(value).splitlines())

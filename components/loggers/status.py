@@ -1,6 +1,8 @@
 """Status of a run at one point in time, as shown on the dashboard."""
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,54 +25,7 @@ class TableStatus:
   inserts: int = 0
 
 
-@dataclasses.dataclass(frozen=True)
-class InferenceStatus:
-  """Recent metrics of an inference server.
-
-  Attributes:
-    name: Name of its node.
-    rows_per_second: Environments served per second.
-    rows_per_batch: Mean number of environments per policy call.
-    fill: Share of the computed rows that were not padding.
-    wait_ms: Median milliseconds a request waited for its batch.
-    run_ms: Median milliseconds of a policy call.
-    transport_ms: Median milliseconds of the rest of a round trip.
-    adding_share: Share of time spent in adders, waits for the rate limiter
-      included.
-  """
-
-  name: str
-  rows_per_second: float
-  rows_per_batch: float
-  fill: float
-  wait_ms: float
-  run_ms: float
-  transport_ms: float
-  adding_share: float
-
-
-@dataclasses.dataclass(frozen=True)
-class LearnerStatus:
-  """Recent metrics of one of several learners that gossip.
-
-  Attributes:
-    name: Name of its node.
-    learner_steps: Number of updates so far.
-    mean_return: Mean undiscounted return of its last episodes; None before the
-      first has ended.
-    messages_per_second: Messages received from neighbors.
-    age_seconds: Age of the last mixed messages; None before the first.
-  """
-
-  name: str
-  learner_steps: int
-  mean_return: float | None
-  messages_per_second: float
-  age_seconds: float | None
-
-
-@dataclasses.dataclass(frozen=True)
-class NodeStart:
+class NodeStart(NamedTuple):
   """A starting node.
 
   Attributes:
@@ -114,9 +69,8 @@ class Status:
     seconds_left: Estimated remaining time at the present rate, in seconds.
     nodes: Name and state of each node, like ('actor/0', 'running').
     starts: The starting nodes.
-    hosts: Name and host of each node, if there are several hosts.
-    inference: The inference servers.
-    learners: The gossiping learners, if there are several.
+    inference: The latest row of each inference server, as in its log.
+    learners: The latest row of each gossiping learner, as in its log.
     learners_distance: Their total distance from their mean.
     num_restarts: Number of node restarts; None if never.
     message: Further messages for the user; '' if none.
@@ -150,9 +104,8 @@ class Status:
   seconds_left: float | None = None
   nodes: tuple[tuple[str, str], ...] = ()
   starts: tuple[NodeStart, ...] = ()
-  hosts: tuple[tuple[str, str], ...] = ()
-  inference: tuple[InferenceStatus, ...] = ()
-  learners: tuple[LearnerStatus, ...] = ()
+  inference: tuple[Mapping[str, Any], ...] = ()
+  learners: tuple[Mapping[str, Any], ...] = ()
   learners_distance: float | None = None
   num_restarts: int | None = None
   message: str = ''

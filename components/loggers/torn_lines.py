@@ -17,18 +17,16 @@ def whole_lines(file: BinaryIO) -> Iterator[str]:
     GarbledError: If it is not text. A torn first line is checked, too, as the
       file may not consist of lines at all.
   """
-  for number, line in enumerate(file):
-    is_torn = not line.endswith(b'\n')
-    if number and is_torn:
-      return
+  *lines, torn = file.read().split(b'\n')
+  for number, line in enumerate(lines or [torn], 1):
     try:
       text = line.decode()
     except UnicodeDecodeError as error:
-      raise GarbledError(f'line {number + 1} is not text: {error}') from error
+      raise GarbledError(f'line {number} is not text: {error}') from error
     if '\0' in text:
-      raise GarbledError(f'line {number + 1} is not text: it has a zero byte')
-    if not is_torn:
-      yield text
+      raise GarbledError(f'line {number} is not text: it has a zero byte')
+    if lines:
+      yield f'{text}\n'
 
 
 def read_csv(file: BinaryIO) -> tuple[list[str], list[list[str]]]:

@@ -50,20 +50,22 @@ class Coordinator:
     """
     experiment = session.experiment
     self._session = session
-    self._progress = Progress(session, clock)
+    self._steps = session.counts['steps']
+    self._learner_steps = session.counts['learner_steps']
+    self._clock = clock
+    self._began_at = clock() - session.elapsed_seconds
+    self._progressed_at = clock()
+    self._phase = reports.ACTING
+    self._failure: failures.Failure | None = None
+    self._stopped_early = ''
     self._step_budget = StepBudget(experiment.max_steps, experiment.num_actors)
     self._node_registry = node_registry.NodeRegistry(
       max_restarts, clock, session.num_restarts
     )
     self._fencing = fencing or callers.Fencing()
     self._lock = threading.RLock()
-    self._phases = _Phases()
     self._message = session.message
-    self._episodes = statuses.EpisodeStatistics(session)
-    self._speed = statuses.Speed(
-      experiment.max_steps, self._progress.learner_steps, clock
-    )
-    self._gauges = statuses.Gauges(session.tables)
+    self._gauges = statuses.Gauges(session, clock)
     self._evaluations = evaluations.Evaluations(session)
     self._callbacks = run_callbacks.RunCallbacks(session, self)
     self._logs = logs.RunLogs(
@@ -84,16 +86,14 @@ class Coordinator:
   ) -> None:
     """Adds nodes that are being started; see `NodeRegistry.expect`."""
     with self._lock:
-      self._progress.begin_earlier(seconds)
+      self._began_at -= seconds
       self._node_registry.expect(nodes, doing, seconds)
-      self._phases.go_through(self._node_registry.have_finished)
+      self._advance_phase()
 
   def register(self, node: str, description: Mapping[str, Any]) -> None:
     """Marks a node as running, and logs its description."""
     with self._lock:
-      self._node_registry.register(
-        node, description.get('address'), description.get('host')
-      )
+      self._node_registry.register(node, description.get('address'))
       self._logs.note(node, description)
 
   def report_start(self, node: str, doing: str) -> None:
@@ -115,9 +115,9 @@ class Coordinator:
   def acquire_steps(self, node: str, wanted: int) -> int:
     """Grants environment steps to an actor; see `StepBudget`."""
     with self._lock:
-      if not self._phases.has_steps_to_take:
+      if not self._is_acting():
         return 0
-      return self._step_budget.acquire(node, wanted, self._progress.steps)
+      return self._step_budget.acquire(node, wanted, self._steps)
 
   def return_steps(self, node: str, unused: int) -> None:
     """Takes back granted steps that were not taken."""
@@ -129,14 +129,16 @@ class Coordinator:
   ) -> reports.HeartbeatReply:
     """Handles the heartbeat of an actor."""
     with self._lock:
-      self._progress.add_steps(report.steps)
+      self._steps += report.steps
+      if report.steps:
+        self._progressed_at = self._clock()
       self._step_budget.use(node, report.steps)
       self._node_registry.hear(
         node, report.total_steps, report.environment_seconds
       )
       if report.episodes:
-        position = self._progress.position
-        columns = self._episodes.take(report.episodes, position)
+        position = self._position()
+        columns = self._gauges.take_episodes(report.episodes, position)
         self._logs.write_episodes(columns)
         self._callbacks.take_episodes(columns, position)
       self._gauges.take_actor(node, report)
@@ -148,9 +150,7 @@ class Coordinator:
     """Handles a heartbeat of an inference node or updater, with a log row."""
     with self._lock:
       self._node_registry.hear(node, row.get('targets'))
-      columns = {**self._progress.position, 'node': node, **row}
-      self._gauges.take_row(label, columns)
-      self._logs.write(label, columns)
+      self.write(label, {'node': node, **row})
       return self.reply()
 
   def report_learner(
@@ -162,7 +162,9 @@ class Coordinator:
     """Handles the heartbeat of a learner."""
     with self._lock:
       self._node_registry.hear(node, learner_steps)
-      self._progress.set_learner_steps(learner_steps)
+      if learner_steps != self._learner_steps:
+        self._progressed_at = self._clock()
+      self._learner_steps = learner_steps
       self._gauges.tables = tables
       return self.reply()
 
@@ -170,7 +172,7 @@ class Coordinator:
     """Logs a row of the learner, a table or the evaluator."""
     with self._lock:
       self._gauges.take_row(label, row)
-      self._logs.write(label, {**self._progress.position, **row})
+      self._logs.write(label, {**self._position(), **row})
 
   def report_evaluation(
     self,
@@ -182,13 +184,19 @@ class Coordinator:
     metrics = metrics or {}
     with self._lock:
       row, is_best = self._evaluations.take(
-        returns, lengths, metrics, self._progress.steps
+        returns, lengths, metrics, self._steps
       )
-      position = self._progress.position
+      position = self._position()
       self._logs.write('evaluator', {**position, **row})
-      self._progress.mark_progress()
+      self._progressed_at = self._clock()
       self._callbacks.take_evaluation(
-        returns, lengths, metrics, is_best, position
+        callbacks.EvaluationEvent(
+          np.array(returns),
+          np.array(lengths),
+          {name: np.array(values) for name, values in metrics.items()},
+          is_best,
+          **position,
+        )
       )
     return is_best
 
@@ -209,11 +217,11 @@ class Coordinator:
     """Returns the reply to a heartbeat."""
     with self._lock:
       return reports.HeartbeatReply(
-        self._phases.phase,
-        self._progress.steps,
-        self._progress.learner_steps,
+        self._phase,
+        self._steps,
+        self._learner_steps,
         self._node_registry.is_acting_delayed(),
-        bool(self._phases.stopped_early),
+        bool(self._stopped_early),
       )
 
   def finish(self, node: str) -> None:
@@ -221,7 +229,7 @@ class Coordinator:
     with self._lock:
       self._node_registry.finish(node)
       self._step_budget.drop(node)
-      self._phases.go_through(self._node_registry.have_finished)
+      self._advance_phase()
 
   def fail(self, failure: failures.Failure) -> None:
     """Ends the run because a node failed; the first failure is reported.
@@ -230,10 +238,7 @@ class Coordinator:
     `decide_restart`.
     """
     with self._lock:
-      is_kept = self._phases.is_running and self._node_registry.keep_cause(
-        failure
-      )
-      if not is_kept:
+      if not (self._is_running() and self._node_registry.keep_cause(failure)):
         self._end(failure)
 
   def abort(self, failure: failures.Failure) -> None:
@@ -252,9 +257,9 @@ class Coordinator:
     with self._lock:
       node = failure.node
       if kinds.kind_of(node).serves and failure.is_lost:
-        self._phases.blame(failure)
+        self._blame(failure)
       failure = self._node_registry.take_cause(failure)
-      if node in self._node_registry.finished() or not self._phases.is_running:
+      if node in self._node_registry.finished() or not self._is_running():
         return False
       if not self._node_registry.may_restart(node):
         self._end(failure)
@@ -269,7 +274,8 @@ class Coordinator:
   def stop(self, reason: str) -> None:
     """Ends the run at once; nodes write their checkpoints."""
     with self._lock:
-      if self._phases.stop():
+      if self._is_running():
+        self._phase = reports.STOPPING
         self._message = reason
 
   def stop_early(self, reason: str) -> None:
@@ -279,8 +285,8 @@ class Coordinator:
     evaluation follow.
     """
     with self._lock:
-      if self._phases.has_steps_to_take:
-        self._phases.stopped_early = reason
+      if self._is_acting():
+        self._stopped_early = reason
         self._message = f'stopped early: {reason}'
 
   def wait_for_decision(self, stop: signals.StopSignal) -> None:
@@ -291,12 +297,18 @@ class Coordinator:
     """Ends callbacks and loggers; returns those that still run, at last ''."""
     with self._lock:
       self._logs.flush()
-      end = self._phases.describe_end(self._message)
-    return self._callbacks.end(*end)
+      outcome = callbacks.DONE, ''
+      if self._failure is not None:
+        outcome = callbacks.FAILED, self._failure.summary
+      elif self._phase == reports.STOPPING:
+        outcome = callbacks.INTERRUPTED, self._message
+      elif self._stopped_early:
+        outcome = callbacks.STOPPED_EARLY, self._stopped_early
+    return self._callbacks.end(*outcome)
 
   def failure(self) -> failures.Failure | None:
     """Returns the failure of the run; None without one."""
-    return self._phases.failure
+    return self._failure
 
   def have_actors_finished(self) -> bool:
     """Returns whether all actors are done."""
@@ -307,20 +319,21 @@ class Coordinator:
     """Returns the observation for the launcher's supervision."""
     status, experiment = self.status(), self._session.experiment
     with self._lock:
-      if not self._node_registry.have_all_started():
-        self._progress.mark_progress()  # A start is no stall.
-      is_acting = self._phases.phase == reports.ACTING
+      nodes, idle_seconds = self._node_registry, 0.0
+      if not nodes.have_all_started():
+        self._progressed_at = self._clock()  # A start is no stall.
+      if self._phase == reports.ACTING:
+        idle_seconds = self._clock() - self._progressed_at
       return reports.Observation(
-        status=status,
-        phase=self._phases.phase,
-        finished=self._node_registry.finished(),
-        overdue=self._node_registry.find_overdue(
-          # Before the waits of other nodes time out.
-          experiment.timeout_seconds / 2,
-          experiment.stall_seconds,
+        status,
+        self._phase,
+        nodes.finished(),
+        # Before the waits of other nodes time out.
+        nodes.find_overdue(
+          experiment.timeout_seconds / 2, experiment.stall_seconds
         ),
-        idle_seconds=self._progress.idle_seconds if is_acting else 0.0,
-        slowest=self._node_registry.find_slowest(),
+        idle_seconds,
+        nodes.find_slowest(),
       )
 
   def describe_nodes(self) -> Mapping[str, str]:
@@ -334,36 +347,76 @@ class Coordinator:
       return {
         'experiment': self._session.identity,
         'initial_from': self._session.initial,
-        **self._progress.save(self._episodes.count),
+        'counts': {
+          'steps': self._steps,
+          'learner_steps': self._learner_steps,
+          'runs': self._session.counts['runs'] + 1,
+          'episodes': self._gauges.num_episodes,
+        },
+        'elapsed_seconds': self._position()['elapsed_seconds'],
       }
 
   def status(self) -> loggers.Status:
     """Returns the status for the display."""
     with self._lock:
-      now, is_acting = self._progress, self._phases.has_steps_to_take
+      position = self._position()
       return loggers.Status(
         title=self._session.title,
         max_steps=self._session.experiment.max_steps,
-        **now.position,
-        **self._episodes.figures(),
-        **self._speed.measure(now.steps, now.learner_steps, is_acting),
-        **self._gauges.figures(now.learner_steps),
+        **position,
+        **self._gauges.figures(
+          self._steps, self._learner_steps, self._is_acting()
+        ),
         **self._evaluations.figures(),
-        **self._node_registry.figures(now.elapsed_seconds),
+        **self._node_registry.figures(position['elapsed_seconds']),
         message=self._message,
-        stopped_early=self._phases.stopped_early,
+        stopped_early=self._stopped_early,
       )
 
   def close(self) -> None:
-    """Ends callbacks, and flushes and closes the logs."""
+    """Ends callbacks, and writes the last rows of the logs."""
     self._callbacks.close()
     with self._lock:
-      self._logs.close()
+      self._logs.flush()
+
+  def _is_running(self) -> bool:
+    return self._phase not in (reports.STOPPING, reports.DONE)
+
+  def _is_acting(self) -> bool:
+    """Returns whether there are steps to take."""
+    return self._phase == reports.ACTING and not self._stopped_early
+
+  def _position(self) -> dict[str, Any]:
+    """Step counts and elapsed time, as columns of the logs."""
+    return {
+      'steps': self._steps,
+      'learner_steps': self._learner_steps,
+      'elapsed_seconds': self._clock() - self._began_at,
+    }
+
+  def _advance_phase(self) -> None:
+    """Advances past all phases whose nodes are done."""
+    for phase, following in itertools.pairwise(reports.PHASES):
+      if self._phase == phase and self._node_registry.have_finished(phase):
+        self._phase = following
 
   def _end(self, failure: failures.Failure) -> None:
+    """Stops the run; only the first failure is reported."""
     self._node_registry.finish(failure.node, 'failed')
-    if self._phases.fail(failure):
+    if self._is_running():
+      self._phase = reports.STOPPING
+    if self._failure is None:
+      self._failure = failure
       self._message = f'{failure.node} failed'
+
+  def _blame(self, lost: failures.Failure) -> None:
+    """Replaces the failure of another node, which may be a consequence."""
+    first = self._failure
+    if first is None or first.is_bad_input or first.node == lost.node:
+      return
+    if not (first.is_lost and kinds.kind_of(first.node).serves):
+      details = f"\nThen '{first.node}' failed:\n{first.message}"
+      self._failure = dataclasses.replace(lost, details=details)
 
   def _warn_of_logs(self, message: str) -> None:
     """Warns on the console, since the logs cannot be written."""
@@ -401,121 +454,3 @@ class StepBudget:
   def drop(self, node: str) -> None:
     """Takes back all grants of an actor that has ended."""
     self._granted.pop(node, None)
-
-
-class Progress:
-  """Step counts and elapsed time of a run, earlier runs included."""
-
-  def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
-    counts = session.counts
-    self.steps, self.learner_steps = counts['steps'], counts['learner_steps']
-    self._runs = counts['runs']
-    self._clock = clock
-    self._start = self._progressed_at = clock()
-    self._seconds_before = session.elapsed_seconds
-
-  @property
-  def elapsed_seconds(self) -> float:
-    return self._seconds_before + self._clock() - self._start
-
-  @property
-  def position(self) -> dict[str, Any]:
-    """Step counts and elapsed time, as columns of the logs."""
-    return {
-      'steps': self.steps,
-      'learner_steps': self.learner_steps,
-      'elapsed_seconds': self.elapsed_seconds,
-    }
-
-  @property
-  def idle_seconds(self) -> float:
-    """Time since the latest progress."""
-    return self._clock() - self._progressed_at
-
-  def begin_earlier(self, seconds: float) -> None:
-    """Adds time that passed before this object was created."""
-    self._seconds_before += seconds
-
-  def mark_progress(self) -> None:
-    """Resets the idle time."""
-    self._progressed_at = self._clock()
-
-  def add_steps(self, steps: int) -> None:
-    """Counts environment steps."""
-    self.steps += steps
-    if steps:
-      self.mark_progress()
-
-  def set_learner_steps(self, learner_steps: int) -> None:
-    """Sets the total of learner steps."""
-    if learner_steps != self.learner_steps:
-      self.mark_progress()
-    self.learner_steps = learner_steps
-
-  def save(self, num_episodes: int) -> dict[str, Any]:
-    """Returns the checkpoint state from which the next run resumes."""
-    counts = {
-      'steps': self.steps,
-      'learner_steps': self.learner_steps,
-      'runs': self._runs + 1,
-      'episodes': num_episodes,
-    }
-    return {'counts': counts, 'elapsed_seconds': self.elapsed_seconds}
-
-
-class _Phases:
-  """Phase of a run, its first failure, and the reason if it ends early."""
-
-  def __init__(self):
-    self.phase = reports.ACTING
-    self.failure: failures.Failure | None = None
-    self.stopped_early = ''
-
-  @property
-  def is_running(self) -> bool:
-    """Whether the run is neither stopping nor done."""
-    return self.phase not in (reports.STOPPING, reports.DONE)
-
-  @property
-  def has_steps_to_take(self) -> bool:
-    return self.phase == reports.ACTING and not self.stopped_early
-
-  def go_through(self, have_finished: Callable[[str], bool]) -> None:
-    """Advances past all phases whose nodes are done."""
-    for phase, following in itertools.pairwise(reports.PHASES):
-      if self.phase == phase and have_finished(phase):
-        self.phase = following
-
-  def stop(self) -> bool:
-    """Stops the run; returns False if it had already ended."""
-    if not self.is_running:
-      return False
-    self.phase = reports.STOPPING
-    return True
-
-  def fail(self, failure: failures.Failure) -> bool:
-    """Stops the run with a failure; returns whether it is the first."""
-    self.stop()
-    if self.failure is not None:
-      return False
-    self.failure = failure
-    return True
-
-  def blame(self, lost: failures.Failure) -> None:
-    """Replaces the failure of another node, which may be a consequence."""
-    first = self.failure
-    if first is None or first.is_bad_input or first.node == lost.node:
-      return
-    if not (first.is_lost and kinds.kind_of(first.node).serves):
-      details = f"\nThen '{first.node}' failed:\n{first.message}"
-      self.failure = dataclasses.replace(lost, details=details)
-
-  def describe_end(self, why_stopped: str) -> tuple[str, str]:
-    """Returns outcome and reason of the end, as in `callbacks.EndEvent`."""
-    if self.failure is not None:
-      return callbacks.FAILED, self.failure.summary
-    if self.phase == reports.STOPPING:
-      return callbacks.INTERRUPTED, why_stopped
-    if self.stopped_early:
-      return callbacks.STOPPED_EARLY, self.stopped_early
-    return callbacks.DONE, ''

@@ -1,20 +1,13 @@
 """Evaluation results, and the checkpoint of the best policy."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import numpy as np
 
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.experiments import policy_description
 from repertory.launch.experiments import session as session_lib
-
-
-class EvaluationResult(NamedTuple):
-  """Mean return of an evaluation, and training steps when it ended."""
-
-  episode_return: float
-  steps: int
 
 
 class Evaluations:
@@ -29,11 +22,17 @@ class Evaluations:
     self._checkpointer = checkpointing.Checkpointer(session.best_directory, 1)
     self._spec, self._transport = session.spec, session.transport
     self._are_errors_fatal = session.experiment.checkpoint_errors == 'raise'
-    self.latest: EvaluationResult | None = None
-    self.best: EvaluationResult | None = None
+    # Mean `episode_return`, and training `steps` at the end.
+    self._latest: dict[str, Any] = {}
+    self._best: dict[str, Any] = {}
     self.warning = ''
-    if session.is_resumed:
-      self._load_best()
+    try:
+      kept = self._checkpointer.load() if session.is_resumed else None
+    except checkpointing.CheckpointError as error:
+      problem = error.problem
+      self.warning = f'the best evaluation so far cannot be read: {problem}'
+    else:
+      self._best = kept.state['evaluation'] if kept else {}
 
   def take(
     self,
@@ -45,7 +44,7 @@ class Evaluations:
     """Returns the log row of an evaluation, and whether it is the best."""
     mean = sum(returns) / len(returns)
     variance = sum((r - mean) ** 2 for r in returns) / len(returns)
-    self.latest = EvaluationResult(mean, steps)
+    self._latest = {'episode_return': mean, 'steps': steps}
     row = {
       'episode_return': mean,
       'episode_return_deviation': variance**0.5,
@@ -55,7 +54,7 @@ class Evaluations:
       **{name: sum(values) / len(values) for name, values in metrics.items()},
       'count': len(returns),
     }
-    return row, self.best is None or mean > self.best.episode_return
+    return row, not self._best or mean > self._best['episode_return']
 
   def keep(
     self, policy: Mapping[str, np.ndarray], state: Mapping[str, Any]
@@ -65,13 +64,13 @@ class Evaluations:
     Returns the reason of a write failure, after which the previous best
     remains, or raises CheckpointWriteError, as chosen by `checkpoint_errors`.
     """
-    latest = cast(EvaluationResult, self.latest)  # `take` is called first.
+    latest = self._latest
     counts = {
       **state['counts'],
-      'steps': latest.steps,
+      'steps': latest['steps'],
       'learner_steps': int(policy['learner_steps']),
     }
-    state = {**state, 'counts': counts, 'evaluation': latest._asdict()}
+    state = {**state, 'counts': counts, 'evaluation': latest}
     description = policy_description.describe(
       state, self._spec, self._transport
     )
@@ -82,26 +81,14 @@ class Evaluations:
       if self._are_errors_fatal:
         raise checkpointing.CheckpointWriteError(problem) from error
       return problem
-    self.best = latest
+    self._best = latest
     return ''
 
   def figures(self) -> dict[str, Any]:
     """Returns the display figures of evaluations."""
-    latest_return, latest_steps = self.latest or (None, None)
-    best_return, best_steps = self.best or (None, None)
     return {
-      'evaluation_return': latest_return,
-      'evaluation_steps': latest_steps,
-      'best_return': best_return,
-      'best_steps': best_steps,
+      'evaluation_return': self._latest.get('episode_return'),
+      'evaluation_steps': self._latest.get('steps'),
+      'best_return': self._best.get('episode_return'),
+      'best_steps': self._best.get('steps'),
     }
-
-  def _load_best(self) -> None:
-    try:
-      kept = self._checkpointer.load()
-    except checkpointing.CheckpointError as error:
-      problem = error.problem
-      self.warning = f'the best evaluation so far cannot be read: {problem}'
-    else:
-      if kept is not None:
-        self.best = EvaluationResult(**kept.state['evaluation'])

@@ -1,5 +1,6 @@
 """Log files of a run."""
 
+import functools
 import os
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
@@ -35,32 +36,31 @@ def label_of(table: replay.TableSpec) -> str:
 class RunLogs:
   """All logs of a run: training metrics, and events of nodes.
 
-  A run continues without them. A write failure causes a warning and a retry
-  with the next row; removed files are created again; a garbled file of an
-  earlier run is renamed.
+  A run continues without them. A write failure causes a warning, and the row is
+  lost; removed files are created again; a garbled file of an earlier run is
+  renamed.
   """
 
   def __init__(
     self,
     directory: str,
     warn: Callable[[str], None],
-    run: int = 0,
-    also: Callable[[str, Mapping[str, Any]], None] = lambda label, row: None,
-    episode_rows: bool = False,
+    run: int,
+    also: Callable[[str, Mapping[str, Any]], None],
+    episode_rows: bool,
   ):
+    """Opens no files yet; `also` gets the rows except those on nodes."""
     self._directory = directory
     self._warn_user = warn
     self._run = run
     self._also = also
+    self._episode_rows = episode_rows
     self._warned: set[str] = set()
-    self._loggers: dict[str, loggers.Logger] = {}
-    self._merged: dict[str, loggers.Aggregate] = {}
-    for label in ('nodes', 'actors', 'learner', 'replay', 'evaluator'):
-      self._add(label)
-    self._episodes: loggers.Logger | None = None
-    if episode_rows:
-      csv = os.path.join(directory, 'episodes.csv')
-      self._episodes = _File(csv, lambda: loggers.CsvFile(csv), self._warn)
+    self._loggers: dict[tuple[str, str], Any] = {}  # By label and file.
+    self._merged = {
+      label: aggregate(functools.partial(self._write_now, label), latest)
+      for label, latest in _LATEST.items()
+    }
 
   def note(self, node: str, row: Mapping[str, Any]) -> None:
     """Writes a row on a node to `nodes.jsonl`."""
@@ -68,48 +68,52 @@ class RunLogs:
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Writes a row at once, or merged with others of the same second."""
-    if label not in self._loggers:
-      self._add(label)
-    self._loggers[label].write(row)
+    if label in self._merged:
+      self._merged[label].write(row)
+    else:
+      self._write_now(label, row)
 
   def write_episodes(self, columns: Mapping[str, np.ndarray]) -> None:
     """Adds rows of episodes to 'actors', and to `episodes.csv` if enabled."""
     self._merged['actors'].write_rows(columns)
-    if self._episodes is not None:
-      for values in zip(*(column.tolist() for column in columns.values())):
-        self._episodes.write(dict(zip(columns, values)))
+    if self._episode_rows:
+      rows = zip(*(column.tolist() for column in columns.values()))
+      self._write_now('episodes', *(dict(zip(columns, row)) for row in rows))
 
   def flush(self) -> None:
     """Writes all pending rows."""
-    for logger in self._merged.values():
-      logger.flush()
+    for merged in self._merged.values():
+      merged.flush()
 
-  def close(self) -> None:
-    """Writes all pending rows, and closes the files."""
-    for logger in self._loggers.values():
-      logger.close()
-    if self._episodes is not None:
-      self._episodes.close()
-
-  def _add(self, label: str) -> None:
-    def file(name: str, make: Callable[[str], loggers.Logger]) -> _File:
+  def _write_now(self, label: str, *rows: Mapping[str, Any]) -> None:
+    for name, make in self._files_of(label).items():
       path = os.path.join(self._directory, name)
-      return _File(path, lambda: make(path), self._warn)
+      try:
+        if (label, name) not in self._loggers:
+          self._loggers[label, name] = self._open(path, make)
+        self._loggers[label, name].write_all(rows)
+      except OSError as error:
+        problem = f'{type(error).__name__}: {error}'
+        self._warn(f'{path} cannot be written: {problem}')
+    if label not in ('nodes', 'episodes'):
+      self._also(label, *rows)
 
-    rows = file(f'{label}.jsonl', loggers.JsonlFile)
-    if label == 'nodes':
-      self._loggers[label] = rows
-      return
-    csv = file(f'{label}.csv', loggers.CsvFile)
-    board = file(
-      'tensorboard', lambda path: loggers.TensorBoard(path, prefix=label)
-    )
-    logger = loggers.Dispatch(
-      [csv, rows, board, FunctionLogger(label, self._also)]
-    )
-    if label in _LATEST:
-      logger = self._merged[label] = aggregate(logger, _LATEST[label])
-    self._loggers[label] = logger
+  def _files_of(self, label: str) -> Mapping[str, Callable[[str], Any]]:
+    """Returns a function that makes the logger of each file of a label."""
+    csv = {f'{label}.csv': loggers.CsvFile}
+    rows = {f'{label}.jsonl': loggers.JsonlFile}
+    if label in ('nodes', 'episodes'):
+      return rows if label == 'nodes' else csv
+    board = functools.partial(loggers.TensorBoard, prefix=label)
+    return {**csv, **rows, 'tensorboard': board}
+
+  def _open(self, path: str, make: Callable[[str], Any]) -> Any:
+    try:
+      return make(path)
+    except (loggers.GarbledError, IsADirectoryError, FileExistsError) as error:
+      aside = directories.set_aside(path)
+      self._warn(f'log renamed to {aside}, a new one is started: {error}')
+      return make(path)
 
   def _warn(self, message: str) -> None:
     if message not in self._warned:  # Many rows may cause the same message.
@@ -117,77 +121,8 @@ class RunLogs:
       self._warn_user(message)
 
 
-class FunctionLogger(loggers.Logger):
-  """Passes rows with their label to a function."""
-
-  def __init__(
-    self, label: str, take: Callable[[str, Mapping[str, Any]], None]
-  ):
-    self._label = label
-    self._take = take
-
-  def write(self, data: Mapping[str, Any]) -> None:
-    self._take(self._label, data)
-
-  def close(self) -> None:
-    pass
-
-
-class _File(loggers.Logger):
-  """Log file that survives its removal and a full disk."""
-
-  def __init__(
-    self,
-    path: str,
-    make: Callable[[], loggers.Logger],
-    warn: Callable[[str], None],
-  ):
-    self._path = path
-    self._make = make
-    self._warn = warn
-    self._logger: loggers.Logger | None = None
-    self._try(self._open)
-
-  def write(self, data: Mapping[str, Any]) -> None:
-    def write_row():
-      if self._logger is not None and not self._is_there():
-        logger, self._logger = self._logger, None
-        folder = os.path.dirname(self._path)
-        self._warn(f'logs were removed from {folder}; new ones are started')
-        logger.close()
-      if self._logger is None:
-        self._open()
-      if self._logger is not None:
-        self._logger.write(data)
-
-    self._try(write_row)
-
-  def close(self) -> None:
-    if self._logger is not None:
-      self._try(self._logger.close)
-
-  def _open(self) -> None:
-    try:
-      self._logger = self._make()
-    except (loggers.GarbledError, IsADirectoryError, FileExistsError) as error:
-      aside = directories.set_aside(self._path)
-      self._warn(f'log renamed to {aside}, a new one is started: {error}')
-      self._logger = self._make()
-
-  def _is_there(self) -> bool:
-    return os.path.exists(getattr(self._logger, 'path', self._path))
-
-  def _try(self, work: Callable[[], None]) -> None:
-    try:
-      work()
-    except OSError as error:
-      self._warn(
-        f'{self._path} cannot be written: {type(error).__name__}: {error}'
-      )
-
-
 def aggregate(
-  to: loggers.Logger, latest: Collection[str] = ()
+  write: Callable[[Mapping[str, Any]], None], latest: Collection[str] = ()
 ) -> loggers.Aggregate:
   """Merges rows over a second; see `loggers.Aggregate`."""
-  return loggers.Aggregate(to, _ROW_PERIOD_SECONDS, latest=latest)
+  return loggers.Aggregate(write, _ROW_PERIOD_SECONDS, latest=latest)

@@ -26,18 +26,19 @@ class RestartBudget:
     self._max_restarts = max_restarts
     self._clock = clock
     self._taken_at: list[float] = []
-    self.num_taken = 0
+
+  @property
+  def num_taken(self) -> int:
+    return len(self._taken_at)
 
   def is_left(self) -> bool:
     """Returns whether another restart is allowed now."""
     since = self._clock() - WINDOW_SECONDS
-    self._taken_at = [t for t in self._taken_at if t >= since]
-    return len(self._taken_at) < self._max_restarts
+    return sum(t >= since for t in self._taken_at) < self._max_restarts
 
   def take(self) -> None:
     """Counts a restart."""
     self._taken_at.append(self._clock())
-    self.num_taken += 1
 
 
 @dataclasses.dataclass
@@ -54,7 +55,7 @@ class _Node:
   environment_seconds: float = 0.0  # Of the current environment step.
   is_ready: bool = False  # Whether it has registered.
   address: str | None = None
-  host: str | None = None  # If there are several.
+  failure: failures.Failure | None = None  # Reported by itself.
 
 
 class NodeRegistry:
@@ -71,7 +72,6 @@ class NodeRegistry:
     self._first_doing = ''
     self._clock = clock
     self._nodes: dict[str, _Node] = {}
-    self._causes: dict[str, failures.Failure] = {}
     self._expected: set[str] = set()
     # Cached, since every heartbeat asks for it.
     self._starting: set[str] = set()
@@ -79,7 +79,7 @@ class NodeRegistry:
   def expect(
     self, names: Sequence[str], doing: str = '', seconds: float = 0.0
   ) -> None:
-    """Adds nodes that are being started."""
+    """Adds nodes whose start began some seconds ago, with an activity."""
     self._first_doing = doing
     for name in names:
       self._hear(name).started_at -= seconds
@@ -89,14 +89,10 @@ class NodeRegistry:
     """Stores the current step of a node's start."""
     self._hear(name).doing = doing
 
-  def register(
-    self, name: str, address: str | None = None, host: str | None = None
-  ) -> None:
+  def register(self, name: str, address: str | None = None) -> None:
     """Marks a node as running."""
     node = self._hear(name)
-    node.is_ready = True
-    node.address = address
-    node.host = host
+    node.is_ready, node.address = True, address
     if node.state not in _ENDED:
       self._enter(name, 'running')
     node.progressed_at = self._clock()
@@ -111,8 +107,7 @@ class NodeRegistry:
     node = self._hear(name)
     node.environment_seconds = environment_seconds
     if progress is not None and progress != node.progress:
-      node.progress = progress
-      node.progressed_at = self._clock()
+      node.progress, node.progressed_at = progress, node.heard_at
 
   def finish(self, name: str, state: str = 'done') -> None:
     """Marks a node as done, or as failed for good."""
@@ -138,21 +133,24 @@ class NodeRegistry:
     """Stores the failure of a node if it may be restarted; returns whether."""
     if failure.is_bad_input or not self.may_restart(failure.node):
       return False
-    self._causes[failure.node] = failure
+    self._nodes[failure.node].failure = failure
     return True
 
   def take_cause(self, failure: failures.Failure) -> failures.Failure:
     """Returns the failure the node reported, else the given one."""
-    return self._causes.pop(failure.node, failure)
+    node = self._nodes.get(failure.node)
+    if node is None or node.failure is None:
+      return failure
+    failure, node.failure = node.failure, None
+    return failure
 
   def mark_restarted(self, name: str) -> int:
     """Marks a node as restarting; returns its number of restarts."""
-    node = self._nodes[name]
+    node = self._hear(name)
     node.restarts.take()
     self._enter(name, 'restarting')
     node.address = None
-    node.heard_at = node.progressed_at = self._clock()
-    node.environment_seconds = 0.0
+    node.progressed_at, node.environment_seconds = node.heard_at, 0.0
     return node.restarts.num_taken
 
   def finished(self) -> list[str]:
@@ -178,23 +176,8 @@ class NodeRegistry:
     return not self._starting
 
   def is_acting_delayed(self) -> bool:
-    """Returns whether all remaining nodes of an acting kind are starting.
-
-    Then no environment steps are taken, and that is no stall.
-    """
-    if self.have_all_started():  # The common case.
-      return False
-    for kind in kinds.KINDS:
-      if not kind.acts:
-        continue
-      states = [
-        node.state
-        for name, node in self._nodes.items()
-        if kinds.kind_of(name) is kind and node.state not in _ENDED
-      ]
-      if states and all(state in _STARTING for state in states):
-        return True
-    return False
+    """Returns whether a node that acting may need is starting."""
+    return any(kinds.kind_of(name).acts for name in self._starting)
 
   def figures(self, elapsed_seconds: float) -> dict[str, Any]:
     """Returns the display figures of the nodes."""
@@ -204,7 +187,6 @@ class NodeRegistry:
     return {
       'nodes': tuple((name, node.state) for name, node in nodes),
       'num_restarts': self._num_restarts_before + taken or None,
-      'hosts': tuple((name, node.host) for name, node in nodes if node.host),
       'starts': tuple(
         loggers.NodeStart(name, node.doing, node.started_at - began_at)
         for name, node in nodes
@@ -218,11 +200,11 @@ class NodeRegistry:
     """Describes the problem of each node that hangs, by name."""
     now, overdue = self._clock(), {}
     for name, node in self._nodes.items():
-      if node.state in _ENDED:
-        continue
       silence, limit = now - node.heard_at, silence_seconds
       if node.state in _STARTING:
         limit = max(limit, watchdog.START_SECONDS)
+      if node.state in _ENDED:
+        continue
       if silence > limit:
         overdue[name] = f'It has not reported for {silence:.0f} seconds.'
       elif node.environment_seconds > environment_seconds:
@@ -234,29 +216,26 @@ class NodeRegistry:
 
   def find_slowest(self) -> str | None:
     """Returns the working node whose latest progress is the oldest."""
-    names = [
-      name
+    progressed_at = {
+      name: node.progressed_at
       for name, node in self._nodes.items()
       if node.is_ready and node.progress and node.state not in _ENDED
-    ]
-    return min(names, key=lambda n: self._nodes[n].progressed_at, default=None)
+    }
+    return min(progressed_at, key=progressed_at.__getitem__, default=None)
 
   def describe(self) -> Mapping[str, str]:
     """Describes the state of each node, for a stall report."""
-    now = self._clock()
-    return {
-      name: (
+    now, described = self._clock(), {}
+    for name, node in sorted(self._nodes.items()):
+      described[name] = (
         f'{node.state}; last progress {now - node.progressed_at:.0f} s ago, '
-        f'at {node.progress:.0f}; last heartbeat '
-        f'{now - node.heard_at:.1f} s ago'
-        + (
-          f'; in its environment for {node.environment_seconds:.0f} s'
-          if node.environment_seconds > 1
-          else ''
-        )
+        f'at {node.progress:.0f}; last heartbeat {now - node.heard_at:.1f} s '
+        'ago'
       )
-      for name, node in sorted(self._nodes.items())
-    }
+      if node.environment_seconds > 1:
+        seconds = node.environment_seconds
+        described[name] += f'; in its environment for {seconds:.0f} s'
+    return described
 
   def _hear(self, name: str) -> _Node:
     if name not in self._nodes:

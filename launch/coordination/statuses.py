@@ -18,59 +18,92 @@ _NUM_RETURNS = 100
 # Averaging window, and least time of learning before an estimate.
 _RATE_SECONDS = 10.0
 
-_LABELS = (reports.INFERENCE, reports.TARGETS, reports.GOSSIP)
-
 
 class Gauges:
-  """The newest figures of tables, inference servers and variables.
+  """The newest figures of a run for its display.
 
   Attributes:
+    num_episodes: Training episodes so far.
     tables: Status of each table, by name; set at each learner report.
   """
 
-  def __init__(self, tables: Sequence[replay.TableSpec]):
+  def __init__(self, session: session_lib.Session, clock: Callable[[], float]):
+    self.num_episodes = session.counts['episodes']
     self.tables: Mapping[str, replay.TableInfo] = {}
-    self._limits = {table.name: table.rate_limit for table in tables}
-    self._versions: dict[str, tuple[int, float]] = {}
-    # By label: the latest row of each node.
-    self._rows: dict[str, dict[str, Mapping[str, Any]]] = {
-      label: {} for label in _LABELS
-    }
-    self._target_age: float | None = None
-    self._num_unrecorded: dict[str, int] = {}
+    self._session = session
+    self._clock = clock
+    self._rates = Rates(clock)
+    self._learns_since = math.inf
+    self._returns: collections.deque[float] = collections.deque(
+      maxlen=_NUM_RETURNS
+    )
+    # The latest row of each label and node.
+    self._rows: dict[str, dict[str, Mapping[str, Any]]] = {}
+    self._num_unrecorded: collections.Counter[str] = collections.Counter()
     self._unrecorded_reason = ''
+
+  def take_episodes(
+    self, episodes: Sequence[tuple[float, ...]], position: Mapping[str, float]
+  ) -> dict[str, np.ndarray]:
+    """Records return, length and `info` values of K > 0 finished episodes.
+
+    Returns log columns `[K]` by name.
+    """
+    returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
+    size, before = len(returns), self.num_episodes
+    self._returns.extend(returns[-_NUM_RETURNS:].tolist())
+    self.num_episodes += size
+    return {
+      'episode_return': returns,
+      'episode_length': lengths,
+      **dict(zip(self._session.experiment.info, info, strict=True)),
+      **{name: np.full([size], value) for name, value in position.items()},
+      'episodes': np.arange(before + 1, before + size + 1),
+    }
 
   def take_actor(self, node: str, report: reports.ActorReport) -> None:
     """Stores an actor's variable version and its unrecorded steps."""
-    self._take_version(node, report.version, report.age_seconds)
+    version = {'version': report.version, 'age_seconds': report.age_seconds}
+    self.take_row('actors', {'node': node, **version})
     if report.num_unrecorded:
-      counts = self._num_unrecorded
-      counts[node] = counts.get(node, 0) + report.num_unrecorded
+      self._num_unrecorded[node] += report.num_unrecorded
       self._unrecorded_reason = report.unrecorded_reason
 
   def take_row(self, label: str, row: Mapping[str, Any]) -> None:
     """Stores the figures of a log row."""
-    if label in _LABELS:
-      self._rows[label][row['node']] = row
-    if label == reports.INFERENCE:
-      self._take_version(row['node'], row['version'], row['age_seconds'])
-    self._target_age = row.get('target_age', self._target_age)
+    self._rows.setdefault(label, {})[row.get('node', '')] = row
 
   def forget(self, node: str) -> None:
     """Drops the figures of a node that has ended."""
     for rows in self._rows.values():
       rows.pop(node, None)
-    self._versions.pop(node, None)
 
-  def figures(self, learner_steps: int) -> dict[str, Any]:
+  def figures(
+    self, steps: int, learner_steps: int, is_acting: bool
+  ) -> dict[str, Any]:
     """Returns these figures, by the names of `loggers.Status`."""
-    achieved, target = self._samples_per_insert()
+    rows: dict[str, tuple[Mapping[str, Any], ...]] = collections.defaultdict(
+      tuple
+    )
+    for label, by_node in self._rows.items():
+      rows[label] = tuple(row for _, row in sorted(by_node.items()))
+    versions = [
+      row
+      for row in rows['actors'] + rows[reports.INFERENCE]
+      if row['version'] >= 0  # Not the learner's own.
+    ]
     # The learner reports later than actors fetch.
-    lags = [max(0, learner_steps - v) for v, _ in self._versions.values()]
-    updaters = self._rows[reports.TARGETS].values()
+    lags = [max(0, learner_steps - row['version']) for row in versions]
+    updaters, learners = rows[reports.TARGETS], rows[reports.GOSSIP]
+    table = self._session.tables[0]
+    limit, info = table.rate_limit, self.tables.get(table.name)
     return {
-      'samples_per_insert': achieved,
-      'target_samples_per_insert': target,
+      'episodes': self.num_episodes,
+      'mean_return': mean(self._returns),
+      'num_returns': len(self._returns),
+      **self._measure_speed(steps, learner_steps, is_acting),
+      'samples_per_insert': info and limit and achieved_ratio(info, limit),
+      'target_samples_per_insert': limit and limit.samples_per_insert,
       'tables': tuple(
         loggers.TableStatus(
           name, table.size, table.max_size, table.waiting, table.inserts
@@ -78,58 +111,39 @@ class Gauges:
         for name, table in self.tables.items()
       ),
       'variables_age_steps': mean(lags),
-      'variables_age_seconds': mean([a for _, a in self._versions.values()]),
-      'inference': tuple(
-        loggers.InferenceStatus(
-          name=name,
-          rows_per_second=row['rows_per_second'],
-          rows_per_batch=row['rows_per_batch'],
-          fill=row['fill'],
-          wait_ms=row['wait_ms_p50'],
-          run_ms=row['run_ms_p50'],
-          transport_ms=row['transport_ms_p50'],
-          adding_share=row['adding_share'],
-        )
-        for name, row in sorted(self._rows[reports.INFERENCE].items())
-      ),
+      'variables_age_seconds': mean([row['age_seconds'] for row in versions]),
+      'inference': rows[reports.INFERENCE],
       'targets_per_second': (
         sum(row['targets_per_second'] for row in updaters) if updaters else None
       ),
-      'target_age_steps': self._target_age,
-      **self._gossip_figures(),
+      'target_age_steps': mean(
+        [row['target_age'] for row in rows['learner'] if 'target_age' in row]
+      ),
+      'learners': learners,
+      'learners_distance': (
+        math.hypot(*(row['distance'] for row in learners)) if learners else None
+      ),
       'not_recorded': self._describe_unrecorded(),
     }
 
-  def _take_version(self, node: str, version: int, age_seconds: float) -> None:
-    if version >= 0:  # Not the learner's own.
-      self._versions[node] = (version, age_seconds)
+  def _measure_speed(
+    self, steps: int, learner_steps: int, is_acting: bool
+  ) -> dict[str, float | None]:
+    """Returns steps per second, and an estimate of the time left.
 
-  def _samples_per_insert(self) -> tuple[float | None, float | None]:
-    """Returns achieved and target samples per insert of the first table."""
-    name, limit = next(iter(self._limits.items()))
-    table = self.tables.get(name)
-    if table is None or limit is None:
-      return None, None
-    return achieved_ratio(table, limit), limit.samples_per_insert
-
-  def _gossip_figures(self) -> dict[str, Any]:
-    learners = self._rows[reports.GOSSIP]
-    if not learners:
-      return {}
+    Not while the run stands still, nor in the first seconds of learning, whose
+    rate is that of acting alone or of compilation.
+    """
+    rate, learner_rate = self._rates.measure(steps, learner_steps)
+    now, left = self._clock(), self._session.experiment.max_steps - steps
+    if learner_steps > self._session.counts['learner_steps']:
+      self._learns_since = min(self._learns_since, now)
+    is_steady = now - self._learns_since >= _RATE_SECONDS
+    is_known = is_acting and is_steady and rate > 0 and left > 0
     return {
-      'learners': tuple(
-        loggers.LearnerStatus(
-          name=name,
-          learner_steps=row['version'],
-          mean_return=row['episode_return'],
-          messages_per_second=row['messages_per_second'],
-          age_seconds=row['age_seconds'],
-        )
-        for name, row in sorted(learners.items())
-      ),
-      'learners_distance': math.hypot(
-        *(row['distance'] for row in learners.values())
-      ),
+      'steps_per_second': rate,
+      'learner_steps_per_second': learner_rate,
+      'seconds_left': left / rate if is_known else None,
     }
 
   def _describe_unrecorded(self) -> str:
@@ -156,47 +170,6 @@ def mean(values: Collection[float]) -> float | None:
   return sum(values) / len(values) if values else None
 
 
-class EpisodeStatistics:
-  """Counts training episodes, and averages the latest returns."""
-
-  def __init__(self, session: session_lib.Session):
-    self.count = session.counts['episodes']
-    self._info_names = session.experiment.info
-    self._returns: collections.deque[float] = collections.deque(
-      maxlen=_NUM_RETURNS
-    )
-
-  def take(
-    self,
-    episodes: Sequence[tuple[float, ...]],
-    position: Mapping[str, float],
-  ) -> dict[str, np.ndarray]:
-    """Records return, length and `info` values of K > 0 finished episodes.
-
-    Returns log columns `[K]` by name.
-    """
-    returns, lengths, *info = (np.asarray(column) for column in zip(*episodes))
-    size = len(returns)
-    self._returns.extend(returns[-_NUM_RETURNS:].tolist())
-    self.count += size
-    return {
-      'episode_return': returns,
-      'episode_length': lengths,
-      **dict(zip(self._info_names, info, strict=True)),
-      **{name: np.full([size], value) for name, value in position.items()},
-      'episodes': np.arange(self.count - size + 1, self.count + 1),
-    }
-
-  def figures(self) -> dict[str, Any]:
-    """Returns the display figures of episodes."""
-    returns = self._returns
-    return {
-      'episodes': self.count,
-      'mean_return': mean(returns),
-      'num_returns': len(returns),
-    }
-
-
 class Rates:
   """Moving averages of several rates per second."""
 
@@ -216,42 +189,3 @@ class Rates:
       (count - old) / seconds if seconds else 0.0
       for count, old in zip(counts, before)
     ]
-
-
-class Speed:
-  """Steps per second of a run, and an estimate of the time left.
-
-  Not while the run stands still, nor in the first seconds of learning, whose
-  rate is that of acting alone or of compilation.
-  """
-
-  def __init__(
-    self,
-    max_steps: int,
-    learner_steps: int,
-    clock: Callable[[], float] = time.monotonic,
-  ):
-    self._max_steps = max_steps
-    self._first_learner_step = learner_steps
-    self._clock = clock
-    self._rates = Rates(clock)
-    self._learns_since: float | None = None
-
-  def measure(
-    self, steps: int, learner_steps: int, is_acting: bool
-  ) -> dict[str, float | None]:
-    """Returns the display figures of speed."""
-    rate, learner_rate = self._rates.measure(steps, learner_steps)
-    if self._learns_since is None and learner_steps > self._first_learner_step:
-      self._learns_since = self._clock()
-    is_steady = (
-      self._learns_since is not None
-      and self._clock() - self._learns_since >= _RATE_SECONDS
-    )
-    left = self._max_steps - steps
-    is_known = is_acting and is_steady and rate > 0 and left > 0
-    return {
-      'steps_per_second': rate,
-      'learner_steps_per_second': learner_rate,
-      'seconds_left': left / rate if is_known else None,
-    }

@@ -5,8 +5,7 @@ import dataclasses
 import importlib.util
 import math
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import cloudpickle
@@ -77,21 +76,6 @@ class EpisodesEvent:
   learner_steps: int
   elapsed_seconds: float
   metrics: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
-
-  @classmethod
-  def join(cls, bundles: 'Sequence[EpisodesEvent]') -> 'EpisodesEvent':
-    """Concatenates several reports."""
-    if len(bundles) == 1:
-      return bundles[0]
-    return dataclasses.replace(
-      bundles[-1],
-      returns=np.concatenate([one.returns for one in bundles]),
-      lengths=np.concatenate([one.lengths for one in bundles]),
-      metrics={
-        name: np.concatenate([one.metrics[name] for one in bundles])
-        for name in bundles[-1].metrics
-      },
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -189,32 +173,6 @@ class RowLogger(abc.ABC):
     """Flushes buffered rows and closes."""
 
 
-class PerLabel(RowLogger):
-  """Row logger with a logger per label, as those of `components.loggers`."""
-
-  def __init__(self, make: 'Callable[[str], loggers.Logger]'):
-    """Makes no loggers yet.
-
-    Args:
-      make: Factory from a label to a logger with Acme's interface. Called with
-        the first row of the label, in the coordinator's process.
-    """
-    self._make = make
-    self._loggers: dict[str, Any] = {}
-
-  def write(self, label: str, row: Mapping[str, Any]) -> None:
-    """Passes a row to the logger of its label."""
-    if label not in self._loggers:
-      self._loggers[label] = self._make(label)
-    self._loggers[label].write(row)
-
-  def close(self, end: EndEvent) -> None:
-    """Closes all loggers."""
-    del end
-    for logger in self._loggers.values():
-      logger.close()
-
-
 @dataclasses.dataclass(frozen=True)
 class StopAtReturn:
   """Stops a run once an evaluation reaches a mean return.
@@ -241,11 +199,6 @@ class StopAtReturn:
       f'of {found:.4g}, and {self.stop_at_return:g} is enough'
     )
 
-
-# File in the log folder with the id of the W&B run, for resuming it.
-_WANDB_ID_FILE = 'wandb_run_id'
-# Ids that W&B accepts; U+FFFD replaces bytes that are not UTF-8.
-_WANDB_ID = re.compile(r'[^\x00-\x20/\\#?%:\x7f\ufffd]{1,128}')
 
 # Columns of all rows; the first is the x-axis.
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
@@ -282,35 +235,34 @@ class WandB(RowLogger):
     self._project = project
     self._settings = settings
     self._run: Any = None
-    self._prefixes: set[str] = set()
 
   def start(self, run: RunEvent) -> None:
     """Starts a W&B run, or resumes that of `run.directory`."""
     import wandb  # noqa: PLC0415 An extra that is slow to import.
 
     folder = os.path.join(run.directory, 'logs')
-    path = os.path.join(folder, _WANDB_ID_FILE)
+    path = os.path.join(folder, 'wandb_run_id')
     defaults = {
       'dir': folder,
       'config': dict(run.settings),
       'name': run.title,
       # The terminal is used by the display.
       'settings': wandb.Settings(console='off', silent=True),
-      **_resume_arguments(path, run.is_resumed),
     }
-    self._prefixes.clear()
+    if run.is_resumed and os.path.exists(path):
+      with open(path) as file:
+        defaults |= {'id': file.read(), 'resume': 'allow'}
     self._run = wandb.init(
       project=self._project, **{**defaults, **self._settings}
     )
-    with open(path, 'w') as file:
+    self._run.define_metric('*', step_metric=_POSITION[0])
+    with open(f'{path}.tmp', 'w') as file:
       file.write(self._run.id)
+    os.replace(f'{path}.tmp', path)  # Never half of an id, after a kill.
 
   def write(self, label: str, row: Mapping[str, Any]) -> None:
     """Logs the numbers of a row."""
     prefix = row.get('node', label)
-    if prefix not in self._prefixes:
-      self._prefixes.add(prefix)
-      self._run.define_metric(f'{prefix}/*', step_metric=_POSITION[0])
     self._run.log(
       {
         name if name in _POSITION else f'{prefix}/{name}': value
@@ -325,74 +277,6 @@ class WandB(RowLogger):
       self._run.finish(exit_code=int(end.outcome == FAILED))
 
 
-def _resume_arguments(path: str, is_resumed: bool) -> dict[str, str]:
-  """Returns the arguments of `wandb.init` that resume a run, if any."""
-  if not is_resumed or not os.path.exists(path):
-    return {}
-  with open(path, encoding='utf-8', errors='replace') as file:
-    found = file.read().strip()
-  # A kill, or a full disk, may have left it empty or damaged. W&B would refuse
-  # such an id at every start; without one, a new run begins.
-  return {'id': found, 'resume': 'allow'} if _WANDB_ID.fullmatch(found) else {}
-
-
-class CallbackList:
-  """All callbacks of a run.
-
-  After unpickling, they stay bytes until first use, so that nodes other than
-  the coordinator need not import their modules.
-  """
-
-  def __init__(
-    self,
-    callbacks: Sequence[Callback] = (),
-    loggers: Sequence[RowLogger] = (),
-    stop_when: Callable[[Any], bool | str] | None = None,
-  ):
-    """Keeps the callbacks; arguments are as in `launch.Experiment`."""
-    self._parts: Any = tuple(callbacks), tuple(loggers), stop_when
-    self._packed = b''
-
-  @property
-  def callbacks(self) -> Sequence[Callback]:
-    return self._unpack()[0]
-
-  @property
-  def loggers(self) -> Sequence[RowLogger]:
-    return self._unpack()[1]
-
-  @property
-  def stop_when(self) -> Callable[[Any], bool | str] | None:
-    return self._unpack()[2]
-
-  def check_can_travel(self, launch_type: str) -> None:
-    """Raises SettingError if one cannot be pickled, as a launcher must."""
-    named: dict[str, Any] = {'stop_when': self.stop_when}
-    for setting in ('callbacks', 'loggers'):
-      for index, one in enumerate(getattr(self, setting)):
-        named[f'{setting}[{index}]'] = one
-    for name, one in named.items():
-      try:
-        cloudpickle.dumps(one)
-      except Exception as error:
-        raise settings_lib.SettingError(
-          name.partition('[')[0],
-          f'must be picklable with launch type {launch_type!r}, which runs '
-          f'callbacks in a separate process; got {name}, a '
-          f'{type(one).__name__}, which raises {type(error).__name__}: '
-          f'{error}. Open files and connections when the run starts.',
-        ) from error
-
-  def __getstate__(self) -> dict[str, Any]:
-    packed = self._packed or cloudpickle.dumps(self._parts)
-    return {'_parts': None, '_packed': packed}
-
-  def _unpack(self) -> Any:
-    if self._parts is None:
-      self._parts = cloudpickle.loads(self._packed)
-    return self._parts
-
-
 def _check_kind(setting: str, found: Any, kind: type) -> None:
   """Checks that callbacks are a sequence of objects of one class."""
   if not isinstance(found, (list, tuple)):
@@ -401,15 +285,14 @@ def _check_kind(setting: str, found: Any, kind: type) -> None:
       f'must be a list of `launch.{kind.__name__}` objects; got {found!r}.',
     )
   for index, one in enumerate(found):
-    if isinstance(one, kind):
-      continue
-    is_class = isinstance(one, type) and issubclass(one, kind)
-    hint = f' Write {one.__name__}().' if is_class else ''
-    raise settings_lib.SettingError(
-      setting,
-      f'must be objects of subclasses of `launch.{kind.__name__}`; '
-      f'got {one!r} at index {index}.{hint}',
-    )
+    if not isinstance(one, kind):
+      is_class = isinstance(one, type) and issubclass(one, kind)
+      hint = f' Write {one.__name__}().' if is_class else ''
+      raise settings_lib.SettingError(
+        setting,
+        f'must be objects of subclasses of `launch.{kind.__name__}`; '
+        f'got {one!r} at index {index}.{hint}',
+      )
 
 
 def check(experiment: Any) -> None:
@@ -434,27 +317,23 @@ def check(experiment: Any) -> None:
           + settings_lib.did_you_mean(method, known),
         )
   stop_when = experiment.stop_when
-  if not (stop_when is None or callable(stop_when)):
-    raise settings_lib.SettingError(
-      'stop_when',
-      f'must be a function of the status, or None; got {stop_when!r}.',
-    )
   factory = experiment.evaluation_environment_factory
-  if not (factory is None or callable(factory)):
-    raise settings_lib.SettingError(
-      'evaluation_environment_factory',
-      f'must map a seed to an environment, or be None; got {factory!r}.',
-    )
+  for setting, found, kind in (
+    ('stop_when', stop_when, 'a function of the status'),
+    ('evaluation_environment_factory', factory, 'a function of a seed'),
+  ):
+    if not (found is None or callable(found)):
+      raise settings_lib.SettingError(
+        setting, f'must be {kind}, or None; got {found!r}.'
+      )
   episode_metrics.check(experiment.evaluation_metrics)
   episode_metrics.check_info(experiment.info, experiment.evaluation_metrics)
-  if experiment.evaluation_episodes:
-    return
   for setting, is_given in (
     ('evaluation_environment_factory', factory is not None),
     ('evaluation_metrics', bool(experiment.evaluation_metrics)),
     ('stop_at_return', isinstance(stop_when, StopAtReturn)),
   ):
-    if is_given:
+    if is_given and not experiment.evaluation_episodes:
       raise settings_lib.SettingError(
         setting,
         'must be left out if there are no evaluations: evaluation_episodes is '
@@ -462,16 +341,20 @@ def check(experiment: Any) -> None:
       )
 
 
-NONE = CallbackList()
-
-
-def take(experiment: Any) -> tuple[Any, CallbackList]:
-  """Splits a `launch.Experiment` into itself without callbacks, and these.
-
-  Only the coordinator needs the callbacks.
-  """
-  callback_list = CallbackList(
-    experiment.callbacks, experiment.loggers, experiment.stop_when
-  )
-  nothing = {'callbacks': (), 'loggers': (), 'stop_when': None}
-  return dataclasses.replace(experiment, **nothing), callback_list
+def check_can_travel(experiment: Any, launch_type: str) -> None:
+  """Raises SettingError if one cannot be pickled, as a launcher must."""
+  named = [('stop_when', 'stop_when', experiment.stop_when)]
+  for setting in ('callbacks', 'loggers'):
+    for index, one in enumerate(getattr(experiment, setting)):
+      named.append((setting, f'{setting}[{index}]', one))
+  for setting, name, one in named:
+    try:
+      cloudpickle.dumps(one)
+    except Exception as error:
+      raise settings_lib.SettingError(
+        setting,
+        f'must be picklable with launch type {launch_type!r}, which runs '
+        f'callbacks in a separate process; got {name}, a {type(one).__name__}, '
+        f'which raises {type(error).__name__}: {error}. Open files and '
+        'connections when the run starts.',
+      ) from error

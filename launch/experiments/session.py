@@ -13,7 +13,6 @@ from repertory.components.runtime import devices, signals
 from repertory.components.transports import experience as experience_lib
 from repertory.environments.values import argument_checks
 from repertory.launch import failures
-from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import directories, environment_batches
 from repertory.launch.experiments import experiment as experiment_lib
 
@@ -32,7 +31,7 @@ class Session:
   """A checked run; picklable.
 
   Attributes:
-    experiment: The experiment to run, without its callbacks.
+    experiment: The experiment to run.
     spec: The environment's spec.
     experience: The agent's experience, with a bundled queue if supported.
     counts: 'steps', 'episodes', 'learner_steps' and 'runs' before this run.
@@ -44,7 +43,6 @@ class Session:
     transport: Kind of experience transport, see `Transport.kind`.
     sharding: Sharding of the run among nodes, in words.
     initial: Description of the run whose networks this one began with, if any.
-    callback_list: Callbacks of the coordinator.
     run_layout: Topology, launcher and their settings as plain values by
       name, for callbacks.
     title: Title of the run, as displayed.
@@ -63,7 +61,6 @@ class Session:
   transport: str = transports.REVERB
   sharding: str = ''
   initial: Mapping[str, Any] | None = None
-  callback_list: callbacks_lib.CallbackList = callbacks_lib.NONE
   run_layout: Mapping[str, Any] = dataclasses.field(default_factory=dict)
   title: str = ''
   part: LearnerShare | None = None

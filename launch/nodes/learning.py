@@ -1,6 +1,7 @@
 """Base classes of learner nodes: network, learner, checkpoints, reports."""
 
 import contextlib
+import functools
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -131,7 +132,7 @@ class LearningNode(CheckpointingNode, core.VariableSource):
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
     self._logger = logs.aggregate(
-      logs.FunctionLogger(kinds.LEARNER.name, self._coordinator.write),
+      functools.partial(self._coordinator.write, kinds.LEARNER.name),
       latest=['skipped_updates'],
     )
 

@@ -54,7 +54,6 @@ class Opened:
       transport=self.replay.transport,
       sharding=plan.layout.sharding,
       initial=self.initial,
-      callback_list=plan.callback_list,
       run_layout=plan.layout.settings,
       title=plan.layout.title,
     )

@@ -23,8 +23,7 @@ class Plan:
   """A checked run, of which nothing has been written.
 
   Attributes:
-    experiment: The experiment to run, without its callbacks.
-    callback_list: The experiment's callbacks.
+    experiment: The experiment to run.
     layout: Its topology and launcher.
     spec: The environment's spec.
     experience: The agent's experience.
@@ -34,7 +33,6 @@ class Plan:
   """
 
   experiment: experiment_lib.Experiment
-  callback_list: callbacks_lib.CallbackList
   layout: topology_lib.Layout
   spec: specs.EnvironmentSpec
   experience: experience_lib.Experience
@@ -75,9 +73,8 @@ def make_plan(
   )
   # May split the CPU into virtual devices, so precedes use of TensorFlow.
   layout = topology_lib.lay_out(experiment, topology, launch_type)
-  experiment, callback_list = callbacks_lib.take(experiment)
   if layout.topology.has_program and layout.launcher.needs_pickles:
-    callback_list.check_can_travel(layout.launcher.name)
+    callbacks_lib.check_can_travel(experiment, layout.launcher.name)
   _check_tensorflow()
   spec = environment_batches.find_spec(experiment)
   agents_registry.check_fits(
@@ -96,7 +93,6 @@ def make_plan(
     storage = checkpoints.Storage(*where)
   return Plan(
     experiment,
-    callback_list,
     layout,
     spec,
     experience,

@@ -113,7 +113,7 @@ class TestCounts:
         mean = np.mean([part[name].astype(np.float64) for part in parts], 0)
         np.testing.assert_array_equal(array, mean.astype(array.dtype), name)
     assert status.evaluation_return is not None
-    assert [one.name for one in status.learners] == topology.learners
+    assert [row['node'] for row in status.learners] == topology.learners
     assert status.learners_distance is not None
     rows = log_files.rows(tmp_path, 'gossip')
     assert {row['node'] for row in rows} == set(topology.learners)

@@ -40,7 +40,7 @@ _STATUS = loggers.Status(
     ('actor/0', 'running'),
     ('actor/1', 'running'),
     ('actor/2', 'failed'),
-    ('evaluator', 'napping'),
+    ('evaluator', 'done'),
   ),
   message='checkpoint 17 written',
 )
@@ -81,8 +81,8 @@ def test_all_figures_are_shown():
   ):
     assert expected in text
   # Urgent states come first.
-  assert re.findall('● ([^│]+?) │', text) == [
-    'failed actor/2', 'napping evaluator', 'running learner, actor ×2',
+  assert re.findall('│ ((?:failed|running|done) [^│]+?) │', text) == [
+    'failed actor/2', 'running learner, actor ×2', 'done evaluator',
   ]  # fmt: skip
 
 
@@ -90,40 +90,56 @@ def test_starting_nodes_are_shown_with_their_activities():
   starts = (
     loggers.NodeStart('actor/0', 'making 2 environments', 3_713.0),
     loggers.NodeStart('actor/1', 'making 2 environments', 3_721.0),
+    loggers.NodeStart('actor/2', 'making 2 environments', 3_722.0),
     loggers.NodeStart('learner', '', 3_703.0),
   )
-  states = ('starting', 'restarting', 'starting', 'running')
-  names = ('actor/0', 'actor/1', 'learner', 'replay')
+  states = ('starting', 'starting', 'restarting', 'starting', 'running')
+  names = ('actor/0', 'actor/1', 'actor/2', 'learner', 'replay')
   status = _change(nodes=tuple(zip(names, states)), starts=starts)
   text = re.sub(r' +', ' ', _draw(status))
   for expected in (
-    '● restarting actor/1: making 2 environments, 10 s',
-    '● starting actor/0: making 2 environments, 10 s',
-    '● starting learner: 20 s',
-    '● running replay',
+    'restarting actor/2: making 2 environments 1.0 s',
+    'starting actor ×2: making 2 environments 10 s',
+    'starting learner 20 s',
+    'running replay',
   ):
     assert expected in text
-  # Of several with the same activity, the longest duration.
   assert dashboard_view.describe(status, False).endswith(
-    'starting: actor ×2: making 2 environments, 10 s; learner: 20 s'
+    'starting: actor/2: making 2 environments; '
+    'actor ×2: making 2 environments; learner'
   )
 
 
-def test_inference_learners_and_hosts_are_shown():
+def test_inference_and_learners_are_shown():
   status = _change(
     inference=(
-      loggers.InferenceStatus('learner', 900, 7.6, 0.9, 1, 2, 3, 0.1),
+      {
+        'node': 'learner',
+        'rows_per_second': 900,
+        'rows_per_batch': 7.6,
+        'fill': 0.9,
+        'wait_ms_p50': 1,
+        'run_ms_p50': 2,
+        'transport_ms_p50': 3,
+        'adding_share': 0.1,
+      },
     ),
-    learners=(loggers.LearnerStatus('learner/0', 1_500, 0.5, 2.5, 0.02),),
+    learners=(
+      {
+        'node': 'learner/0',
+        'version': 1_500,
+        'episode_return': 0.5,
+        'messages_per_second': 2.5,
+        'age_seconds': 0.02,
+      },
+    ),
     learners_distance=0.25,
-    hosts=(('actor/0', 'b'), ('actor/1', 'b'), ('learner', 'a')),
   )
   text = re.sub(r' +', ' ', _draw(status, width=100))
   for expected in (
     'learner 900 rows/s 8 a batch, 90% full 1.0 + 2.0 + 3.0 ms, adding 10%',
     'learners (0.25 from their mean)',
     'return 0.50 1.50 k updates 2.5 messages/s, 20 ms old',
-    '│ a learner │\n│ b actor ×2 │',
   ):
     assert expected in text
 
@@ -144,7 +160,7 @@ def test_what_is_unknown_is_not_shown():
   assert '0 steps' in text
   for absent in ('None', '%', 'return', 'evaluation', 'insert', 'age', 'left'):
     assert absent not in text
-  for absent in ('replay', '●'):
+  for absent in ('replay', 'nodes'):
     assert absent not in text
 
 
@@ -153,11 +169,11 @@ def test_brackets_are_text_not_markup():
     _change(
       title='[bold]title[/bold]',
       tables=(loggers.TableStatus('[red]', 1, 2),),
-      nodes=(('[a]', '[b]'),),
+      nodes=(('[a]', 'running'),),
       message='[/c]',
     )
   )
-  for expected in ('[bold]title[/bold]', '[red]', '[a]', '● [b]', '[/c]'):
+  for expected in ('[bold]title[/bold]', '[red]', '[a]', '[/c]'):
     assert expected in text
 
 
@@ -166,7 +182,7 @@ def _read_lines(statuses):
   file = io.StringIO()
   dashboard = loggers.Dashboard(rich.console.Console(file=file))
   for number, status in enumerate(statuses, 1):
-    dashboard._newest = status, time.monotonic()
+    dashboard._newest, dashboard._set_at = status, time.monotonic()
     dashboard._write_line(number == len(statuses))
   return file.getvalue().splitlines()
 
@@ -175,16 +191,17 @@ def test_lines_do_not_repeat_themselves():
   assert _read_lines(
     [
       _STATUS,
-      _change(title='[new]', message='a\n[b]'),
-      loggers.Status(title='[new]', steps=1_234, message='a\n[b]'),
-      loggers.Status(title='[new]', num_restarts=2, message='c'),
-      loggers.Status(title='[new]', elapsed_seconds=62),
+      _change(elapsed_seconds=3733.0),
+      _change(message='a\n[b]'),
+      loggers.Status('run', steps=1_234, message='a\n[b]'),
+      loggers.Status('run', num_restarts=2, message='c'),
+      loggers.Status('run', elapsed_seconds=62),
     ]
   ) == [
     'dqn on catch, distributed (threads): 123,400 of 200,000 steps, '
     'return 0.871, evaluation 0.95, 1.65 k steps/s, 38 m 10 s left; '
     'checkpoint 17 written',
-    '[new]: 123,400 of 200,000 steps, return 0.871, evaluation 0.95, '
+    '123,400 of 200,000 steps, return 0.871, evaluation 0.95, '
     '1.65 k steps/s, 38 m 10 s left; a [b]',
     '1,234 steps',
     '0 steps, 2 restarts; c',

@@ -103,14 +103,11 @@ def test_panel_is_drawn_in_place_below_prints():
   assert terminal.getvalue().rindex('?25h') > terminal.getvalue().rindex('?25l')
 
 
-@pytest.mark.parametrize('is_terminal', [False, True])
-def test_time_advances_on_a_terminal_without_news(is_terminal):
+def test_time_advances_on_a_terminal_without_news():
   terminal = _Terminal()
-  with _make(terminal, is_terminal) as dashboard:
+  with _make(terminal) as dashboard:
     dashboard.update(_status(1, elapsed_seconds=75.0))
-    _wait(lambda: terminal.getvalue().count('1 ') > 3)
-    if is_terminal:
-      _wait(lambda: '1 m 16 s' in terminal.getvalue())
+    _wait(lambda: '1 m 16 s' in terminal.getvalue())
 
 
 def test_status_that_cannot_be_drawn_ends_the_display_alone(caplog, capsys):
@@ -175,8 +172,8 @@ def test_continues_when_the_reader_has_gone(is_terminal, caplog):
   reader, writer = os.openpty() if is_terminal else os.pipe()
   with os.fdopen(writer, 'w') as stdout, contextlib.redirect_stdout(stdout):
     with loggers.Dashboard() as dashboard:
-      dashboard.update(_status(1))
       os.close(reader)
+      dashboard.update(_status(1))
       _wait(lambda: not _threads())
     print('What others print is lost, too.', flush=True)
   assert not caplog.records
@@ -201,7 +198,6 @@ def test_lines_and_prints_of_others_are_in_order(tmp_path):
       _wait(lambda: '1 steps' in path.read_text())
       print('meanwhile')
       dashboard.update(_status(2))
-    assert not stdout.line_buffering
     print('after')
   words = [line.split(' ')[0] for line in path.read_text().splitlines()]
   words = [word for word, _ in itertools.groupby(words)]

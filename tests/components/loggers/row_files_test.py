@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from repertory.components import loggers
+from support.system import real_disk_errors
 
 
 def _read(path):
@@ -108,14 +109,25 @@ def test_link_is_followed(path, tmp_path):
   assert _read(path) == [['a', 'b'], ['1', ''], ['', '2']]
 
 
-@pytest.mark.parametrize('row', [{'a': 2}, {'b': 2}])
-def test_write_after_close_raises(path, row):
+@pytest.mark.parametrize('new', [{'a': 2}, {'b': 2}])
+def test_removed_file_begins_again(path, new):
   logger = loggers.CsvFile(path)
   logger.write({'a': 1})
-  logger.close()
-  with pytest.raises(ValueError, match=r'close'):
-    logger.write(row)
-  assert _read(path) == [['a'], ['1']]
+  path.unlink()
+  path.parent.rmdir()
+  logger.write(new)
+  header, row = _read(path)
+  assert dict(zip(header, row)) == {'a': '', **dict.fromkeys(new, '2')}
+
+
+def test_row_that_does_not_fit_leaves_no_trace(path):
+  logger = loggers.JsonlFile(path)
+  logger.write({'a': 1})
+  with real_disk_errors.file_size_limit(300):
+    with pytest.raises(OSError, match='too large'):
+      logger.write({'a': 'x' * 300})
+    logger.write({'a': 2})
+  assert path.read_text() == '{"a": 1}\n{"a": 2}\n'
 
 
 class TestJsonl:

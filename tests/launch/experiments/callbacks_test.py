@@ -1,10 +1,8 @@
 """Tests of callbacks: validation, and runs with callbacks."""
 
 import io
-import pickle
 import signal
 import time
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -80,34 +78,6 @@ class TestRefused:
     assert f'got {name or "stop_when"}, a ' in caught.value.problem
     assert 'cannot pickle' in caught.value.problem
     assert not list(tmp_path.iterdir())
-
-
-class _Loud:
-  """Prints when it is unpickled."""
-
-  unpickled: ClassVar[list] = []
-
-  def __call__(self, status):
-    return False
-
-  def __setstate__(self, state):
-    self.unpickled.append(state)
-
-
-def test_on_their_way_they_are_bytes():
-  """Nodes that do not call them need not import their modules."""
-  loud = _Loud()
-  loud.x = 1
-  carried = callbacks.CallbackList([recording_hooks.Callback()], stop_when=loud)
-  # From node to node, as when all are started again.
-  sent = pickle.loads(pickle.dumps(pickle.loads(pickle.dumps(carried))))
-  assert _Loud.unpickled == []
-  (callback,) = sent.callbacks
-  assert isinstance(callback, recording_hooks.Callback)
-  assert callback is not carried.callbacks[0]
-  assert callback is sent.callbacks[0]  # Made once.
-  assert _Loud.unpickled == [{'x': 1}]
-  assert carried.callbacks[0].calls == []
 
 
 def test_they_are_not_what_an_experiment_is(tmp_path):
