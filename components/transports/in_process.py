@@ -17,11 +17,12 @@ class ActorStates:
 
   Attributes:
     restored: State from the initial snapshot; empty without one.
-    source: Source of the state for new snapshots; None for no state.
+    take: Returns the state for a new snapshot, between two updates of the
+      learner; None if the actors are not at the same step.
   """
 
   restored: bytes = b''
-  source: learner_side.ActorSnapshots | None = None
+  take: Callable[[], learner_side.ActorState | None] = lambda: None
 
 
 class InProcessTransport(transport.Transport):
@@ -151,27 +152,16 @@ class InProcessLearnerSide(learner_side.LearnerSide):
       table.description.name: table.status() for table in self._local_tables
     }
 
-  def prepare(self) -> bool:
-    source = self._actors.source
-    samples = self._local_tables[0].status().samples
-    return source is None or source.prepare(samples)
-
   def flush(self) -> None:
     super().flush()
-    source = self._actors.source
-    self._actor_state = None if source is None else source.take()
+    self._actor_state = self._actors.take()
 
   def counts(self) -> Mapping[str, int]:
     return self._actor_state.counts if self._actor_state else {}
 
   def describe(self) -> dict[str, Any]:
     """As the base class; `is_exact` if a run would resume exactly."""
-    described, state = super().describe(), self._actor_state
-    described['is_exact'] = state is not None
-    if state is not None and state.num_inserts is not None:
-      name = self._local_tables[0].description.name
-      described['tables'][name]['inserts'] = state.num_inserts
-    return described
+    return {**super().describe(), 'is_exact': self._actor_state is not None}
 
   def take_snapshot(self) -> Callable[[], str]:
     directory = self._checkpoint_directory
@@ -181,8 +171,6 @@ class InProcessLearnerSide(learner_side.LearnerSide):
     state = self._actor_state
     if state is not None:
       table, contents = copies[0]
-      if state.num_inserts is not None:
-        contents = contents.until(state.num_inserts)
       copies[0] = table, dataclasses.replace(contents, actors=state.saved)
     return lambda: local.write(directory, *copies)
 

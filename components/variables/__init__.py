@@ -9,17 +9,17 @@ if TYPE_CHECKING:
     CopyingVariableClient,
     LocalVariableClient,
     Publisher,
-    ScheduledVariableClient,
   )
   from repertory.components.variables.remote_client import RemoteVariableClient
   from repertory.components.variables.variable_client import (
     SharedVariableClient,
+    Snapshot,
     VariableClient,
   )
 
 __all__ = [
   'CopyingVariableClient', 'LocalVariableClient', 'Publisher',
-  'RemoteVariableClient', 'ScheduledVariableClient', 'SharedVariableClient',
+  'RemoteVariableClient', 'SharedVariableClient', 'Snapshot',
   'VariableClient',
 ]  # fmt: skip
 

@@ -162,5 +162,5 @@ def _make_actor(thread, session, transport, learner):
       if states.restored:
         actor.restore(states.restored)
       if experiment.checkpoint_replay:
-        states.source = nodes.actor.SingleActorSnapshots(actor)
+        states.take = nodes.actor.take_states_of(actor)
   return actor
