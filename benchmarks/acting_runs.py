@@ -15,8 +15,6 @@ import vector_environments
 from repertory.components import specs
 from repertory.components.inference import (
   addresses,
-  client,
-  connections,
   server,
   state_store,
 )
@@ -126,7 +124,7 @@ def serve(
   service = server.InferenceServer(
     addresses.make_address(),
     spec,
-    {client.TRAINING: connections.Role(store)},
+    store,
     stop=stop,
   )
   thread = threading.Thread(target=service.serve)

@@ -16,9 +16,6 @@ from repertory.components import core, types
 from repertory.components.inference import addresses, frames
 from repertory.components.runtime import callers, nests, signals
 
-TRAINING = 'training'
-EVALUATION = 'evaluation'
-
 _LAST = int(dm_env.StepType.LAST)
 
 # Interval at which waits check the stop signal.
@@ -43,7 +40,6 @@ class InferenceClient:
     environment_ids: Sequence[int],
     *,
     caller: callers.Caller,
-    purpose: str = TRAINING,
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
   ):
@@ -56,8 +52,6 @@ class InferenceClient:
       environment_ids: Ids of the environments, one per row.
       caller: Identity of this process. A later connection under the same name
         takes over its environments, unless its generation is older.
-      purpose: 'training', or 'evaluation', which uses the evaluation policy and
-        stores nothing in replay.
       timeout_seconds: Time limit for an answer.
       stop: Ends a wait when set.
 
@@ -86,7 +80,6 @@ class InferenceClient:
     try:
       self._shake_hands(
         caller,
-        purpose=purpose,
         environment_ids=[int(i) for i in environment_ids],
         timestep=frames.describe(timestep),
         action=frames.describe(action),

@@ -192,7 +192,7 @@ def _make_evaluator(context, session, device, made):
     )
 
   with components.runtime.compilation.on_device(device):
-    return nodes.evaluator.make(context, session, follow)
+    return nodes.evaluator.EvaluatorNode(context, session, follow)
 
 
 def _make_actor(context, session, index, ids, device, made):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components.inference import client, frames
+from repertory.components.inference import frames
 from support.launch import inference_fixture, raw_lane
 from support.replay import replay_fixture
 
@@ -22,7 +22,7 @@ class TestRefusal:
       before: Frames of a lane to send before the bytes; None for a connection
         without a handshake.
     """
-    with inference_fixture.serving(evaluation_policy=None) as it:
+    with inference_fixture.serving() as it:
       other = it.connection([0, 1], actor='other')
       other.step(0)
       for data, message in cases:
@@ -49,9 +49,7 @@ class TestRefusal:
       'action': frames.describe([((), np.int32)]),
     }
     changes = [
-      ({'protocol': 1}, r'protocol must be 2, got 1\.'),
-      ({'purpose': 'fun'}, r"must be one of \['training'\], got 'fun'"),
-      ({'purpose': []}, r'purpose must be one of .*, got \[\]'),
+      ({'protocol': 1}, r'protocol must be 3, got 1\.'),
       ({'actor': 3}, r'actor must be of type str, got 3\.'),
       ({'run_id': None}, r'run_id must be of type str, got None\.'),
       ({'generation': True}, r'generation must be of type int, got True\.'),
@@ -115,25 +113,6 @@ class TestRefusal:
     data = raw_lane.timestep_frame(np.zeros([2, 2]), 1)
     self.check([(data, "'wrong' must start before it steps")])
 
-  def test_second_request_before_the_answer(self):
-    with inference_fixture.serving(window_seconds=DEADLINE_SECONDS) as it:
-      # The server waits for three of five rows.
-      hasty, one, two = (
-        it.connection([0]),
-        it.connection([1, 2]),
-        it.connection([3, 4]),
-      )
-      hasty.send(0)
-      hasty.send(1)
-      assert re.search(
-        "'raw/0' must wait for its answer", raw_lane.read_reason(hasty.stream)
-      )
-      for now in (0, 1):
-        one.send(now)
-        two.send(now)
-        one.receive()
-        two.receive()
-
   def test_client_says_why_and_where(self):
     with inference_fixture.serving() as it:
       it.connection([0, 1], actor='other')
@@ -147,19 +126,18 @@ class TestRefusal:
 
 class TestAdder:
   def test_one_that_waits_holds_back_its_lane(self):
-    with inference_fixture.serving(
-      evaluation_policy=inference_fixture.EchoPolicy()
-    ) as it:
+    with inference_fixture.serving() as it:
       connection = it.connection([0, 1], num_frames=9, actor='held')
-      evaluation = it.connection([0, 1, 2], purpose=client.EVALUATION)
+      other = it.connection([2, 3, 4])
       adder = it.adders[0]
       adder.gate.clear()
       connection.step(0)
       connection.step(1)  # It is answered before the adder is called.
       connection.send(2)
-      evaluation.step(0)
+      other.step(0)
+      it.adders[1].is_ahead = lambda: False
       for _ in range(50):
-        evaluation.step()
+        other.step()
       connection.stream.setblocking(False)
       with pytest.raises(BlockingIOError):
         connection.stream.recv(1)
@@ -170,7 +148,7 @@ class TestAdder:
       for now in range(3, 9):
         connection.step(now)
       connection.finish()
-      evaluation.finish()
+      other.finish()
       assert len(adder.calls) == 9
       for now, call in enumerate(adder.calls):
         np.testing.assert_array_equal(

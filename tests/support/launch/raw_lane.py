@@ -53,7 +53,6 @@ def hello(ids, **changes):
     'run_id': uuid.uuid4().hex,
     'generation': 0,
     'token': '',
-    'purpose': client.TRAINING,
     'environment_ids': list(ids),
     'timestep': frames.describe(client.timestep_leaves(SPEC)),
     'action': frames.describe(client.action_leaves(SPEC)),
