@@ -21,7 +21,6 @@ from repertory.launch.topologies import device_settings, parts, topology
 if TYPE_CHECKING:
   from repertory.components import transports, variables
   from repertory.components.transports import experience as experience_lib
-  from repertory.launch.nodes import rounds
 
 
 @topology.register
@@ -147,7 +146,7 @@ class _Learner(NamedTuple):
 
   publisher: 'variables.Publisher'
   transport: 'transports.InProcessTransport'
-  rounds: 'rounds.Rounds | None'  # Schedule of a deterministic run.
+  rounds: 'nodes.rounds.Rounds | None'  # Schedule of a deterministic run.
 
 
 def _make_learner(context, session, num_actors, topology, made):
