@@ -14,7 +14,6 @@ import vector_environments
 
 from repertory.components import specs
 from repertory.components.inference import (
-  addresses,
   server,
   state_store,
 )
@@ -122,7 +121,6 @@ def serve(
     device=device,
   )
   service = server.InferenceServer(
-    addresses.make_address(),
     spec,
     store,
     stop=stop,

@@ -96,9 +96,7 @@ class Participant:
     # Open sockets, with the name of a sender after its handshake.
     self._streams: dict[socket.socket, str] = {}
     self._threads: list[threading.Thread] = []
-    self._listener, self.address = addresses.listen(
-      addresses.make_address(interface)
-    )
+    self._listener, self.address = addresses.listen(interface)
     self._listener.setblocking(True)
     self._start(self._accept)
     for i in mixing.out_neighbors(graph, size, index):
@@ -202,21 +200,18 @@ class Participant:
   def _accept(self) -> None:
     while not self._is_closed.is_set():
       try:
-        stream, _ = self._listener.accept()
+        stream = addresses.accept(self._listener)
       except OSError as error:
         if not self._is_closed.wait(_RETRY_SECONDS):  # Too many open files?
           logging.warning('Could not accept a neighbor: %s', error)
         continue
-      if addresses.is_of_this_user(stream):
+      if stream is not None:
         self._start(self._receive, stream)
-      else:
-        stream.close()
 
   def _receive(self, stream: socket.socket) -> None:
     """Receives from one neighbor until its link ends."""
     try:
       with self._open(stream), stream.makefile('rb') as file:
-        addresses.tune(stream)
         stream.settimeout(TIMEOUT_SECONDS)
         name = self._admit(file.readline(_MAX_LINE_BYTES))
         stream.settimeout(None)

@@ -4,7 +4,6 @@ Needs no TensorFlow.
 """
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -156,7 +155,7 @@ class InferenceClient:
     message.update(
       actor=caller.name, generation=caller.generation, token=caller.token
     )
-    message.update(protocol=frames.PROTOCOL, run_id=uuid.uuid4().hex)
+    message['protocol'] = frames.PROTOCOL
     self._send(frames.pack_json(frames.HELLO, message))
     self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
 

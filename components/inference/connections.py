@@ -17,10 +17,6 @@ from repertory.components.inference import client as client_lib
 from repertory.components.inference import frames, state_store
 from repertory.components.runtime import callers, nests
 
-_LAST = int(dm_env.StepType.LAST)
-
-_HELLO_TYPES = {'actor': str, 'run_id': str, 'generation': int, 'token': str}
-
 # Time limit for a handshake. Actors send it immediately; a silent connection
 # would occupy a descriptor for ever.
 HANDSHAKE_SECONDS = 30.0
@@ -81,7 +77,6 @@ class ActorConnection:
   ) -> None:
     """Takes over the environments of a handshake that has been checked."""
     self.actor = hello['actor']
-    self.run_id: str = hello['run_id']
     self.ids = np.asarray(hello['environment_ids'], np.int32)
     self.batch_size = len(self.ids)
     self._store = store
@@ -95,7 +90,6 @@ class ActorConnection:
     self._answer[: frames.HEADER_SIZE] = frames.header(
       frames.ACTION, len(self._answer) - frames.HEADER_SIZE
     )
-    self._has_started = False
     self._to_observation = nests.Unflattener(spec.observations)
     self._to_action = nests.Unflattener(spec.actions)
     self._extras: list[np.ndarray] = []
@@ -122,8 +116,6 @@ class ActorConnection:
         kind, size, round_trip = frames.parse_header(head)
         self._check(kind, size)
         end = frames.HEADER_SIZE + size
-    if kind in (frames.START, frames.STEP):
-      self._check_step_types(kind)
     return kind, round_trip
 
   def fill(self, inputs: list[np.ndarray], rows: slice) -> None:
@@ -204,19 +196,6 @@ class ActorConnection:
         f'{self} sent a frame of kind {kind} with {size} bytes; for '
         f'{self.batch_size} environments timesteps have {self._payload_size}.'
       )
-    if kind == frames.STEP and not self._has_started:
-      raise frames.ProtocolError(f'{self} must start before it steps.')
-
-  def _check_step_types(self, kind: int) -> None:
-    step_types = self.leaves[0]
-    if kind == frames.START:
-      self._has_started = True
-      if step_types.any():
-        raise frames.ProtocolError(f'{self} must start with FIRST in all rows.')
-    elif step_types.view(np.uint32).max() > _LAST:  # Or negative.
-      raise frames.ProtocolError(
-        f'{self} sent step types other than 0, 1 and 2: {step_types.tolist()}.'
-      )
 
 
 def _receive_into(stream: socket.socket, buffer: memoryview) -> int:
@@ -282,14 +261,15 @@ def check_hello(
     raise frames.ProtocolError(
       f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
     )
-  for name, kind in _HELLO_TYPES.items():
-    if type(hello.get(name)) is not kind:
-      # A token is never shown: another run's may still be secret.
-      got = '' if name == 'token' else f', got {hello.get(name)!r}'
-      raise frames.ProtocolError(
-        f'{name} must be of type {kind.__name__}{got}.'
-      )
-  caller = callers.Caller(hello['actor'], hello['generation'], hello['token'])
+  try:
+    caller = callers.Caller(
+      str(hello['actor']), int(hello['generation']), str(hello['token'])
+    )
+    ids = [int(i) for i in hello['environment_ids']]
+  except (KeyError, TypeError, ValueError) as error:
+    raise frames.ProtocolError(
+      f'A handshake must name actor and environments: {error!r}.'
+    ) from error
   # First, because only callers of this run may see further errors.
   fencing.check_token(caller)
   for name, leaves in (
@@ -302,20 +282,13 @@ def check_hello(
         f'{name} must have the leaves {json.dumps(expected)} (shape, dtype), '
         f'got {json.dumps(hello.get(name))}: the actor has another environment.'
       )
-  ids = hello.get('environment_ids')
   limit, most = store.num_environments, store.buckets[-1]
-  if (
-    not isinstance(ids, list)
-    or not 0 < len(ids) <= most
-    or not all(type(i) is int and 0 <= i < limit for i in ids)
-    or len(set(ids)) < len(ids)
-  ):
+  if len(ids) > most or not set(ids) <= set(range(limit)):
     raise frames.ProtocolError(
-      f'environment_ids must be up to {most} distinct ones in [0, {limit}), '
-      f'got {ids}.'
+      f'environment_ids must be up to {most} in [0, {limit}), got {ids}.'
     )
   for owner in {owners[i] for i in ids if i in owners}:
-    if owner.actor != hello['actor'] or owner.run_id == hello['run_id']:
+    if owner.actor != caller.name:
       raise frames.ProtocolError(
         f'environment_ids must be free; {owner} has some of {ids}.'
       )

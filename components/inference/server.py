@@ -25,7 +25,12 @@ from repertory.components.inference import (
   frames,
   state_store,
 )
-from repertory.components.runtime import callers, signals, worker_thread
+from repertory.components.runtime import (
+  callers,
+  network_interfaces,
+  signals,
+  worker_thread,
+)
 
 # Interval at which the loop checks the stop signal.
 _SLICE_SECONDS = 0.2
@@ -104,12 +109,12 @@ class InferenceServer:
 
   def __init__(
     self,
-    address: str,
     spec: specs.EnvironmentSpec,
     store: state_store.StateStore,
     make_adder: Callable[[connections.ActorConnection], Any] | None = None,
     variables: Any = None,
     *,
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
     token: str = '',
     window_seconds: float = 0.001,
     stop: signals.StopSignal | None = None,
@@ -117,17 +122,17 @@ class InferenceServer:
     """Starts to listen.
 
     Args:
-      address: Address to listen on; see `addresses`.
       spec: Spec of one environment.
       store: Policy and states that compute the actions.
       make_adder: Maps a connection to its adder; None to store nothing.
       variables: Variable client of the policy, updated before each batch; None
         if the variables never change.
+      interface: Network interface to listen on.
       token: The run's token; clients without it are refused.
       window_seconds: Time limit for the first row of a batch to wait.
       stop: Ends `serve`.
     """
-    self._listener, self.address = addresses.listen(address)
+    self._listener, self.address = addresses.listen(interface)
     self._spec = spec
     self._store = store
     self._make_adder = make_adder
@@ -198,12 +203,9 @@ class InferenceServer:
 
   def _accept(self) -> None:
     with contextlib.suppress(BlockingIOError):
-      stream, _ = self._listener.accept()
-      stream.setblocking(False)
-      addresses.tune(stream)
-      if not addresses.is_of_this_user(stream):
-        stream.close()
+      if (stream := addresses.accept(self._listener)) is None:
         return
+      stream.setblocking(False)
       one = connections.ActorConnection(stream)
       one.exchange = self._exchange(one)
       self._handshakes.add(one)

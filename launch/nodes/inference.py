@@ -7,7 +7,6 @@ from typing import Any
 
 from repertory.components import transports, variables
 from repertory.components.inference import (
-  addresses,
   connections,
   server,
   state_store,
@@ -62,11 +61,11 @@ class InferenceNode(node.Node):
       )
 
     self._server = server.InferenceServer(
-      addresses.make_address(context.interface),
       session.spec,
       store,
       make_adder,
       variable_client,
+      interface=context.interface,
       token=context.token,
       stop=context.stop,
     )

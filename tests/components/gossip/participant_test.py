@@ -153,7 +153,7 @@ def _wait(condition):
 
 
 def test_a_neighbor_that_reads_nothing_blocks_nobody():
-  listener, address = addresses.listen(addresses.make_address())
+  listener, address = addresses.listen()
   listener.setblocking(True)
   arrays = {'w': np.zeros([1 << 20], np.float32)}
   sender = participant.Participant(

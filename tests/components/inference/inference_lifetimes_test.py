@@ -10,7 +10,7 @@ from repertory.components.inference import (
   connections,
   frames,
 )
-from repertory.components.runtime import callers, signals
+from repertory.components.runtime import callers, network_interfaces, signals
 from support.launch import inference_fixture, raw_lane
 from support.replay import replay_fixture
 
@@ -99,7 +99,8 @@ class TestLateHandshake:
 class TestServerGone:
   def test_server_ends(self):
     with inference_fixture.serving(
-      address='tcp:127.0.0.1:0', window_seconds=DEADLINE_SECONDS
+      interface=network_interfaces.of_address('127.0.0.1'),
+      window_seconds=DEADLINE_SECONDS,
     ) as it:
       it.connection([1, 2, 3])
       thin = it.client([0])
@@ -115,7 +116,7 @@ class TestServerGone:
         it.client([0])
 
   def test_silent_server(self):
-    listener, address = addresses.listen(addresses.make_address())
+    listener, address = addresses.listen()
     with (
       listener,
       pytest.raises(

@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from repertory.components import actors, variables
 from repertory.components.actors import environment_loop
+from repertory.components.runtime import network_interfaces
 from repertory.environments.games import catch, memory_chain
 from support.agents import acting_policies, counting_policy
 from support.launch import inference_fixture, raw_lane
@@ -67,20 +68,20 @@ class TestLikeLocal:
         inference_fixture.assert_same_calls(adder.calls, expected, all_ended)
 
   @pytest.mark.parametrize(
-    ('kind', 'address'),
+    ('kind', 'host'),
     [
-      ('recurrent_epsilon_greedy', None),
-      ('stochastic', 'tcp:127.0.0.1:0'),
+      ('recurrent_epsilon_greedy', 'localhost'),
+      ('stochastic', '127.0.0.1'),
     ],
   )
-  def test_several_lanes_of_several_sizes(self, kind, address):
+  def test_several_lanes_of_several_sizes(self, kind, host):
     self.check(
       kind,
       ENVIRONMENTS['memory_chain'],
       [(3,), (0, 5, 9), (1, 8)],
       40,
       buckets=(1, 2, 4, 6),
-      address=address,
+      interface=network_interfaces.Interface(host, ('lo',)),
     )
 
 

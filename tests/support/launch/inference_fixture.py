@@ -11,7 +11,6 @@ import tree
 from repertory.components import interfaces, specs
 from repertory.components.actors import environment_loop
 from repertory.components.inference import (
-  addresses,
   client,
   server,
   state_store,
@@ -113,7 +112,6 @@ class Serving:
     *,
     num_environments=16,
     buckets=(1, 4),
-    address=None,
     make_adder=GatedAdder,
     configure=lambda adder: None,
     variables=None,
@@ -130,7 +128,6 @@ class Serving:
       policy or EchoPolicy(), spec.observations, num_environments, buckets
     )
     self.server = server.InferenceServer(
-      address or addresses.make_address(),
       spec,
       store,
       self._make_adder,

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import socket
-import uuid
 
 import dm_env
 import numpy as np
@@ -50,7 +49,6 @@ def hello(ids, **changes):
   message = {
     'protocol': frames.PROTOCOL,
     'actor': 'raw',
-    'run_id': uuid.uuid4().hex,
     'generation': 0,
     'token': '',
     'environment_ids': list(ids),
