@@ -6,7 +6,6 @@ from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.variables.local_client import (
-    CopyingVariableClient,
     LocalVariableClient,
     Publisher,
   )
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
   )
 
 __all__ = [
-  'CopyingVariableClient', 'LocalVariableClient', 'Publisher',
+  'LocalVariableClient', 'Publisher',
   'RemoteVariableClient', 'SharedVariableClient', 'Snapshot',
   'VariableClient',
 ]  # fmt: skip

@@ -66,25 +66,3 @@ class LocalVariableClient(variable_client.VariableClient):
       with tf.device(variable.device):
         tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
     self._taken = newest
-
-
-class CopyingVariableClient(LocalVariableClient):
-  """Copies the current variables of a learner in the same thread.
-
-  For actors whose variables are not the learner's own; otherwise see
-  `SharedVariableClient`. The learner has version and priority of `sources`.
-  """
-
-  def __init__(
-    self,
-    learner: Any,
-    sources: Sequence[tf.Variable],
-    variables: Sequence[tf.Variable],
-  ):
-    super().__init__(Publisher(sources), variables)
-    self._learner = learner
-
-  def update(self, wait: bool = False) -> None:
-    if self.version != self._learner.version:
-      self._publisher.publish(self._learner.version, self._learner.max_priority)
-    super().update(wait)
