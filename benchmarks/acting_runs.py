@@ -14,9 +14,6 @@ import vector_environments
 
 from repertory.components import specs
 from repertory.components.inference import (
-  addresses,
-  client,
-  connections,
   server,
   state_store,
 )
@@ -124,9 +121,8 @@ def serve(
     device=device,
   )
   service = server.InferenceServer(
-    addresses.make_address(),
     spec,
-    {client.TRAINING: connections.Role(store)},
+    store,
     stop=stop,
   )
   thread = threading.Thread(target=service.serve)

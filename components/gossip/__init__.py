@@ -12,14 +12,9 @@ from repertory.components.gossip.mixing import (
   out_neighbors,
   split,
 )
-from repertory.components.gossip.participant import (
-  Inlet,
-  Message,
-  Outlet,
-  Participant,
-)
+from repertory.components.gossip.participant import Participant
 
 __all__ = [
-  'Inlet', 'Message', 'Outlet', 'Participant', 'in_neighbors', 'join', 'mix',
-  'neighbor_weight', 'out_neighbors', 'split',
+  'Participant', 'in_neighbors', 'join', 'mix', 'neighbor_weight',
+  'out_neighbors', 'split',
 ]  # fmt: skip

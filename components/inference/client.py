@@ -4,7 +4,6 @@ Needs no TensorFlow.
 """
 
 import time
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,9 +14,6 @@ import tree
 from repertory.components import core, types
 from repertory.components.inference import addresses, frames
 from repertory.components.runtime import callers, nests, signals
-
-TRAINING = 'training'
-EVALUATION = 'evaluation'
 
 _LAST = int(dm_env.StepType.LAST)
 
@@ -43,7 +39,6 @@ class InferenceClient:
     environment_ids: Sequence[int],
     *,
     caller: callers.Caller,
-    purpose: str = TRAINING,
     timeout_seconds: float = 600.0,
     stop: signals.StopSignal | None = None,
   ):
@@ -56,8 +51,6 @@ class InferenceClient:
       environment_ids: Ids of the environments, one per row.
       caller: Identity of this process. A later connection under the same name
         takes over its environments, unless its generation is older.
-      purpose: 'training', or 'evaluation', which uses the evaluation policy and
-        stores nothing in replay.
       timeout_seconds: Time limit for an answer.
       stop: Ends a wait when set.
 
@@ -86,7 +79,6 @@ class InferenceClient:
     try:
       self._shake_hands(
         caller,
-        purpose=purpose,
         environment_ids=[int(i) for i in environment_ids],
         timestep=frames.describe(timestep),
         action=frames.describe(action),
@@ -163,7 +155,7 @@ class InferenceClient:
     message.update(
       actor=caller.name, generation=caller.generation, token=caller.token
     )
-    message.update(protocol=frames.PROTOCOL, run_id=uuid.uuid4().hex)
+    message['protocol'] = frames.PROTOCOL
     self._send(frames.pack_json(frames.HELLO, message))
     self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
 

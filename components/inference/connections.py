@@ -1,14 +1,11 @@
 """Server side of an actor's connection, from its handshake on."""
 
-import collections
 import contextlib
-import dataclasses
-import itertools
 import json
 import selectors
 import socket
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple
 
 import dm_env
@@ -20,90 +17,72 @@ from repertory.components.inference import client as client_lib
 from repertory.components.inference import frames, state_store
 from repertory.components.runtime import callers, nests
 
-_LAST = int(dm_env.StepType.LAST)
-
-_HELLO_TYPES = {'actor': str, 'run_id': str, 'generation': int, 'token': str}
-
 # Time limit for a handshake. Actors send it immediately; a silent connection
 # would occupy a descriptor for ever.
 HANDSHAKE_SECONDS = 30.0
-
-
-@dataclasses.dataclass
-class Role:
-  """Purpose of connections: training or evaluation.
-
-  Attributes:
-    store: Policy and states that compute the actions.
-    make_adder: Maps a connection to its adder; None to store nothing.
-    variables: Variable client: an object with `update(wait)` and `version`.
-      None if the variables never change.
-    refreshes_at_start: Whether variables are refreshed when a connection
-      starts, waiting for the newest, and not before each batch. Others are not
-      blocked; so this is for roles of one connection at a time that store
-      nothing.
-    owners: The connection of each environment id.
-    pending: Conversations of the server that wait for the policy.
-  """
-
-  store: state_store.StateStore
-  make_adder: Any = None
-  variables: Any = None
-  refreshes_at_start: bool = False
-  owners: dict[int, 'ActorConnection'] = dataclasses.field(default_factory=dict)
-  pending: collections.deque = dataclasses.field(
-    default_factory=collections.deque
-  )
-
-  @property
-  def target(self) -> int:
-    """Number of waiting rows that triggers a batch: half of all.
-
-    So one half of the environments steps while the policy runs for the other.
-    """
-    return min((len(self.owners) + 1) // 2, self.store.buckets[-1])
 
 
 class Chosen(NamedTuple):
   """The last actions of an actor, leaves of extras, and their version."""
 
   action: types.Nest
-  extras: Sequence[np.ndarray]
+  extras: list[np.ndarray]
   version: int  # Learner steps of the variables that chose them.
 
 
 class ActorConnection:
-  """An actor's environments, from its handshake to its end.
+  """An actor's environments, and the exchange with it.
 
   Methods that send or receive raise `frames.Disconnected` if the actor has
   gone.
 
   Attributes:
+    stream: The socket, which does not block.
+    exchange: Generator of the whole exchange, which yields what it waits for:
+      an event of the socket, or the end of a function that may block.
+    events: Events of the socket that are registered with the selector.
+    deadline: Local time until which the handshake must be complete.
+    arrived_at: Local time at which the frame to answer arrived.
+    is_pending: Whether its timesteps wait for the policy.
+    is_closed: Whether the exchange has ended.
+    actor: Name of the actor; '' before the handshake.
+    ids: Environment ids, int32 `[B]`.
+    leaves: Leaves of the latest timesteps, `[B, ...]`.
     adder: Adder of its experience; None if nothing is stored.
     chosen: The last actions, which lead to the next timesteps; None if nothing
       is stored.
-    is_pending: Whether its timesteps wait for the policy.
     written_version: Learner steps of the variables behind the action of the
       step being written.
   """
 
-  def __init__(
-    self,
-    stream: socket.socket,
-    hello: dict,
-    role: Role,
-    spec: specs.EnvironmentSpec,
-  ):
-    """Takes over a connection whose handshake has been accepted."""
+  exchange: Generator[Any, None, None]
+  actor = ''
+  adder: Any = None
+  chosen: Chosen | None = None
+  written_version = 0
+
+  def __init__(self, stream: socket.socket):
     self.stream = stream
-    self.actor: str = hello['actor']
-    self.run_id: str = hello['run_id']
-    self.role = role
+    self.events = 0
+    self.deadline = time.monotonic() + HANDSHAKE_SECONDS
+    self.arrived_at = 0.0
+    self.is_pending = self.is_closed = False
+
+  def admit(
+    self,
+    hello: dict[str, Any],
+    spec: specs.EnvironmentSpec,
+    store: state_store.StateStore,
+    make_adder: Callable[['ActorConnection'], Any] | None,
+  ) -> None:
+    """Takes over the environments of a handshake that has been checked."""
+    self.actor = hello['actor']
     self.ids = np.asarray(hello['environment_ids'], np.int32)
     self.batch_size = len(self.ids)
-    self.is_pending = False
-    leaves = client_lib.timestep_leaves(spec)
-    self._frame, self.leaves = frames.make_frame(leaves, self.batch_size)
+    self._store = store
+    self._frame, self.leaves = frames.make_frame(
+      client_lib.timestep_leaves(spec), self.batch_size
+    )
     self._payload_size = len(self._frame) - frames.HEADER_SIZE
     self._answer, self._answer_leaves = frames.make_frame(
       client_lib.action_leaves(spec), self.batch_size
@@ -111,15 +90,11 @@ class ActorConnection:
     self._answer[: frames.HEADER_SIZE] = frames.header(
       frames.ACTION, len(self._answer) - frames.HEADER_SIZE
     )
-    self._has_started = False
-    self.written_version = 0
     self._to_observation = nests.Unflattener(spec.observations)
     self._to_action = nests.Unflattener(spec.actions)
     self._extras: list[np.ndarray] = []
-    self.chosen: Chosen | None = None
-    self.adder: Any = None
-    if role.make_adder is not None:
-      self.adder = role.make_adder(self)
+    if make_adder is not None:
+      self.adder = make_adder(self)
       self.forget_action()
 
   def __str__(self) -> str:
@@ -135,26 +110,13 @@ class ActorConnection:
     kind, round_trip = 0, 0.0
     while received < end:
       yield selectors.EVENT_READ
-      received += self._receive_into(frame[received:])
+      received += _receive_into(self.stream, frame[received:])
       if received >= frames.HEADER_SIZE:
         head = frame[: frames.HEADER_SIZE]
         kind, size, round_trip = frames.parse_header(head)
         self._check(kind, size)
         end = frames.HEADER_SIZE + size
-    if kind in (frames.START, frames.STEP):
-      self._check_step_types(kind)
     return kind, round_trip
-
-  def _receive_into(self, buffer: memoryview) -> int:
-    try:
-      count = self.stream.recv_into(buffer)
-    except BlockingIOError:
-      return 0
-    except OSError as error:
-      raise frames.Disconnected from error
-    if not count:
-      raise frames.Disconnected
-    return count
 
   def fill(self, inputs: list[np.ndarray], rows: slice) -> None:
     """Copies the timesteps to rows of a batch."""
@@ -171,19 +133,17 @@ class ActorConnection:
     if self.adder is not None:
       self._extras = [leaf[rows] for leaf in extras]
 
-  def keep_action(self) -> None:
-    """Stores the answered action, for the next step."""
+  def keep_action(self, version: int) -> None:
+    """Stores the answered action, of a policy's version, for the next step."""
     if self.adder is not None:
-      variables = self.role.variables
       action = self._to_action([leaf.copy() for leaf in self._answer_leaves])
-      version = 0 if variables is None else variables.version
       self.chosen = Chosen(action, self._extras, version)
 
   def forget_action(self) -> None:
     """Stores zeros for the next step, when the policy is not run."""
     if self.adder is not None:
       zeros = [np.zeros_like(leaf) for leaf in self._answer_leaves]
-      extras = self.role.store.empty_extras(self.batch_size)
+      extras = self._store.empty_extras(self.batch_size)
       version = self.chosen.version if self.chosen else 0
       self.chosen = Chosen(self._to_action(zeros), extras, version)
 
@@ -202,7 +162,7 @@ class ActorConnection:
       self.adder.add_first(timestep)
       return False
     self.written_version = chosen.version
-    extras = self.role.store.unflatten_extras(chosen.extras)
+    extras = self._store.unflatten_extras(chosen.extras)
     self.adder.put(chosen.action, timestep, extras)
     return self.adder.is_ahead()
 
@@ -210,18 +170,6 @@ class ActorConnection:
     """Returns the adder once, for the caller to close; else None."""
     adder, self.adder = self.adder, None
     return adder
-
-  def check_silence(self) -> None:
-    """Raises an error if an actor has gone, or sends without an answer."""
-    try:
-      data = self.stream.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-      return
-    except OSError as error:
-      raise frames.Disconnected from error
-    if not data:
-      raise frames.Disconnected
-    raise frames.ProtocolError(f'{self} must wait for its answer.')
 
   def send_answer(self) -> Generator[int, None, None]:
     """Sends the actions; yields the event to wait for if the socket is full."""
@@ -248,86 +196,62 @@ class ActorConnection:
         f'{self} sent a frame of kind {kind} with {size} bytes; for '
         f'{self.batch_size} environments timesteps have {self._payload_size}.'
       )
-    if kind == frames.STEP and not self._has_started:
-      raise frames.ProtocolError(f'{self} must start before it steps.')
-
-  def _check_step_types(self, kind: int) -> None:
-    step_types = self.leaves[0]
-    if kind == frames.START:
-      self._has_started = True
-      if step_types.any():
-        raise frames.ProtocolError(f'{self} must start with FIRST in all rows.')
-    elif step_types.view(np.uint32).max() > _LAST:  # Or negative.
-      raise frames.ProtocolError(
-        f'{self} sent step types other than 0, 1 and 2: {step_types.tolist()}.'
-      )
 
 
-def act_for(
-  store: state_store.StateStore, batch: Sequence[ActorConnection]
-) -> int:
-  """Runs the policy; returns the number of rows, padding included."""
-  ends = list(itertools.accumulate(one.batch_size for one in batch))
-  rows = [slice(end - one.batch_size, end) for one, end in zip(batch, ends)]
-  bucket = next(size for size in store.buckets if size >= ends[-1])
-  inputs = store.inputs(bucket)
-  for connection, its_rows in zip(batch, rows):
-    connection.fill(inputs, its_rows)
-  actions, extras = store.act(bucket, ends[-1])
-  for connection, its_rows in zip(batch, rows):
-    connection.take(actions, extras, its_rows)
-  return bucket
+def _receive_into(stream: socket.socket, buffer: memoryview) -> int:
+  try:
+    count = stream.recv_into(buffer)
+  except BlockingIOError:
+    return 0
+  except OSError as error:
+    raise frames.Disconnected from error
+  if not count:
+    raise frames.Disconnected
+  return count
 
 
 def receive_hello(
-  stream: socket.socket, deadline: float
+  stream: socket.socket,
 ) -> Generator[int, None, dict[str, Any]]:
-  """Receives the message of a handshake from a non-blocking socket.
-
-  Yields the event to wait for. It may be resumed without one, at `deadline`.
+  """Receives the message of a handshake; yields the event to wait for.
 
   Raises:
     frames.Disconnected: If the other side has gone.
-    frames.ProtocolError: If that is no handshake, or too late.
+    frames.ProtocolError: If that is no handshake.
   """
-  data, has_gone = b'', False
-  while not has_gone:
+  head = bytearray(frames.HEADER_SIZE)
+  yield from _fill(stream, head)
+  kind, size, _ = frames.parse_header(head)
+  if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
+    raise frames.ProtocolError(
+      'A connection must begin with a handshake of at most '
+      f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
+    )
+  payload = bytearray(size)
+  yield from _fill(stream, payload)
+  return frames.parse_json(payload)
+
+
+def _fill(
+  stream: socket.socket, buffer: bytearray
+) -> Generator[int, None, None]:
+  left = memoryview(buffer)
+  while left:
     yield selectors.EVENT_READ
-    try:
-      some = stream.recv(1 << 16)
-      data, has_gone = data + some, not some
-    except BlockingIOError:
-      pass
-    except OSError as error:
-      raise frames.Disconnected from error
-    payload = data[frames.HEADER_SIZE :]
-    if len(data) >= frames.HEADER_SIZE:
-      kind, size, _ = frames.parse_header(data[: frames.HEADER_SIZE])
-      if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
-        raise frames.ProtocolError(
-          'A connection must begin with a handshake of at most '
-          f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with '
-          f'{size}.'
-        )
-      if len(payload) >= size:
-        return frames.parse_json(payload)
-    if time.monotonic() > deadline and not has_gone:
-      raise frames.ProtocolError(
-        f'Waited {HANDSHAKE_SECONDS:g} seconds for the handshake with which '
-        f'every connection begins, got {len(data)} bytes of it.'
-      )
-  raise frames.Disconnected
+    left = left[_receive_into(stream, left) :]
 
 
 def check_hello(
   hello: dict[str, Any],
   spec: specs.EnvironmentSpec,
-  roles: Mapping[str, Role],
+  store: state_store.StateStore,
+  owners: dict[int, ActorConnection],
   fencing: callers.Fencing,
-) -> Role:
-  """Validates a handshake and returns the requested role.
+) -> None:
+  """Validates a handshake.
 
-  An actor may request environments of its own earlier connection.
+  An actor may request environments of its own earlier connection; `owners` are
+  the connections of environment ids.
 
   Raises:
     frames.ProtocolError: Naming the problem.
@@ -337,43 +261,38 @@ def check_hello(
     raise frames.ProtocolError(
       f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
     )
-  for name, kind in _HELLO_TYPES.items():
-    if type(hello.get(name)) is not kind:
-      # A token is never shown: another run's may still be secret.
-      got = '' if name == 'token' else f', got {hello.get(name)!r}'
-      raise frames.ProtocolError(
-        f'{name} must be of type {kind.__name__}{got}.'
-      )
-  caller = callers.Caller(hello['actor'], hello['generation'], hello['token'])
+  try:
+    caller = callers.Caller(
+      str(hello['actor']), int(hello['generation']), str(hello['token'])
+    )
+    ids = [int(i) for i in hello['environment_ids']]
+  except (KeyError, TypeError, ValueError) as error:
+    raise frames.ProtocolError(
+      f'A handshake must name actor and environments: {error!r}.'
+    ) from error
   # First, because only callers of this run may see further errors.
   fencing.check_token(caller)
-  purpose = hello.get('purpose')
-  role = roles.get(purpose) if isinstance(purpose, str) else None
-  if role is None:
-    raise frames.ProtocolError(
-      f'purpose must be one of {sorted(roles)}, got {hello.get("purpose")!r}.'
-    )
-  _check_specs(hello, spec)
-  ids = hello.get('environment_ids')
-  limit, most = role.store.num_environments, role.store.buckets[-1]
-  if (
-    not isinstance(ids, list)
-    or not 0 < len(ids) <= most
-    or not all(type(i) is int and 0 <= i < limit for i in ids)
-    or len(set(ids)) < len(ids)
+  for name, leaves in (
+    ('timestep', client_lib.timestep_leaves(spec)),
+    ('action', client_lib.action_leaves(spec)),
   ):
+    expected = frames.describe(leaves)
+    if hello.get(name) != expected:
+      raise frames.ProtocolError(
+        f'{name} must have the leaves {json.dumps(expected)} (shape, dtype), '
+        f'got {json.dumps(hello.get(name))}: the actor has another environment.'
+      )
+  limit, most = store.num_environments, store.buckets[-1]
+  if len(ids) > most or not set(ids) <= set(range(limit)):
     raise frames.ProtocolError(
-      f'environment_ids must be up to {most} distinct ones in [0, {limit}), '
-      f'got {ids}.'
+      f'environment_ids must be up to {most} in [0, {limit}), got {ids}.'
     )
-  owners = {role.owners[i] for i in ids if i in role.owners}
-  for owner in owners:
-    if owner.actor != hello['actor'] or owner.run_id == hello['run_id']:
+  for owner in {owners[i] for i in ids if i in owners}:
+    if owner.actor != caller.name:
       raise frames.ProtocolError(
         f'environment_ids must be free; {owner} has some of {ids}.'
       )
   fencing.check(caller)
-  return role
 
 
 def send(stream: socket.socket, kind: int) -> None:
@@ -389,16 +308,3 @@ def refuse(stream: socket.socket, error: Exception) -> None:
   with contextlib.suppress(OSError):
     reason = {'reason': settings.text_of(error)}
     stream.send(frames.pack_json(frames.REFUSED, reason))
-
-
-def _check_specs(hello: dict[str, Any], spec: specs.EnvironmentSpec) -> None:
-  for name, leaves in (
-    ('timestep', client_lib.timestep_leaves(spec)),
-    ('action', client_lib.action_leaves(spec)),
-  ):
-    expected = frames.describe(leaves)
-    if hello.get(name) != expected:
-      raise frames.ProtocolError(
-        f'{name} must have the leaves {json.dumps(expected)} (shape, dtype), '
-        f'got {json.dumps(hello.get(name))}: the actor has another environment.'
-      )

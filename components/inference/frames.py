@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-PROTOCOL = 2
+PROTOCOL = 3
 
 # Kinds of frames. From the actor:
 HELLO = 1  # JSON: identity and specs.

@@ -1,19 +1,19 @@
 """Inference server: batches thin actors' timesteps for one policy call.
 
-The exchange with an actor is a conversation, a generator that yields whatever
-it waits for. One event loop resumes them all.
+The exchange with an actor is a generator that yields whatever it waits for. One
+event loop resumes them all.
 """
 
 import collections
 import contextlib
 import functools
+import itertools
 import selectors
 import socket
-import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator
 from concurrent import futures
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -23,91 +23,45 @@ from repertory.components.inference import (
   client,
   connections,
   frames,
+  state_store,
 )
-from repertory.components.runtime import callers, signals, worker_thread
+from repertory.components.runtime import (
+  callers,
+  network_interfaces,
+  signals,
+  worker_thread,
+)
 
 # Interval at which the loop checks the stop signal.
 _SLICE_SECONDS = 0.2
 
-# Time limit for the calls that block threads at the end.
+# Time limit for the calls that block the thread at the end.
 _CLOSE_SECONDS = 5.0
-# Number of times kept for percentiles.
-_NUM_TIMES = 2000
-
-
-class _Job(NamedTuple):
-  """A blocking call in a thread beside the loop.
-
-  Meanwhile the connection is not read, which blocks its actor, while the server
-  continues for all others. If it `closes`, it is called even after the end of
-  conversation and server.
-  """
-
-  thread: worker_thread.WorkerThread
-  call: Callable[[], None]
-  closes: bool = False
-
-
-class _Conversation:
-  """The exchange with one actor.
-
-  Attributes:
-    steps: Generator of what it waits for: an event of the socket or a `_Job`.
-    connection: The actor's environments; None before the handshake.
-    deadline: Local time until which the handshake must be complete.
-    events: Events of the socket that are registered with the selector.
-    arrived_at: Local time at which the frame to answer arrived.
-  """
-
-  steps: Generator[Any, None, None]
-  connection: Any = None
-
-  def __init__(self, stream: socket.socket):
-    self.stream = stream
-    self.deadline = time.monotonic() + connections.HANDSHAKE_SECONDS
-    self.events = 0
-    self.arrived_at = 0.0
-    self.is_closed = False
 
 
 class Statistics:
-  """Counts since the last report, and times of the last requests.
-
-  Written in the server's thread, read in another.
-  """
+  """Figures since the last report; written in one thread, read in another."""
 
   def __init__(self):
-    self._lock = threading.Lock()
     self._since = time.monotonic()
     self._blocked = 0.0
-    self._counts: collections.Counter = collections.Counter()
-    self._times = {
-      name: collections.deque(maxlen=_NUM_TIMES)
-      for name in ('wait', 'run', 'round_trip')
-    }
+    self._batches: collections.deque[tuple[int, int, float]] = (
+      collections.deque()
+    )
+    self._waits: collections.deque[float] = collections.deque()
+    self._round_trips: collections.deque[float] = collections.deque()
 
   def note_batch(
-    self,
-    *,
-    rows: int,
-    bucket: int,
-    waits: Sequence[float],
-    run: float,
+    self, rows: int, bucket: int, waits: list[float], run: float
   ) -> None:
     """Records a batch of `rows`, padded to `bucket`, and times in seconds."""
-    with self._lock:
-      self._counts['batches'] += 1
-      self._counts['requests'] += len(waits)
-      self._counts['rows'] += rows
-      self._counts['computed'] += bucket
-      self._times['wait'].extend(waits)
-      self._times['run'].append(run)
+    self._batches.append((rows, bucket, run))
+    self._waits.extend(waits)
 
   def note_round_trip(self, seconds: float) -> None:
     """Records how long an actor waited for its last actions."""
     if seconds:
-      with self._lock:
-        self._times['round_trip'].append(seconds)
+      self._round_trips.append(seconds)
 
   def report(self, blocked_seconds: float) -> dict[str, float]:
     """Returns the metrics since the last report.
@@ -116,25 +70,27 @@ class Statistics:
       blocked_seconds: Total time spent in adders, most of it waiting for the
         rate limiter if that limits the actors.
     """
-    with self._lock:
-      now = time.monotonic()
-      seconds, self._since = max(now - self._since, 1e-9), now
-      counts, self._counts = self._counts, collections.Counter()
-      times = {name: np.array(values) for name, values in self._times.items()}
-      blocked = blocked_seconds - self._blocked
-      self._blocked = blocked_seconds
-    batches = max(counts['batches'], 1)
+    now = time.monotonic()
+    seconds, self._since = max(now - self._since, 1e-9), now
+    blocked, self._blocked = blocked_seconds - self._blocked, blocked_seconds
+    batches, waits, round_trips = (
+      [entries.popleft() for _ in range(len(entries))]
+      for entries in (self._batches, self._waits, self._round_trips)
+    )
+    rows, computed, runs = zip(*batches) if batches else ((), (), ())
     row = {
-      'requests_per_second': counts['requests'] / seconds,
-      'rows_per_second': counts['rows'] / seconds,
-      'rows_per_batch': counts['rows'] / batches,
-      'fill': counts['rows'] / max(counts['computed'], 1),
+      'requests_per_second': len(waits) / seconds,
+      'rows_per_second': sum(rows) / seconds,
+      'rows_per_batch': sum(rows) / max(len(batches), 1),
+      'fill': sum(rows) / max(sum(computed), 1),
       'adding_share': min(blocked / seconds, 1.0),
     }
-    for name, values in times.items():
+    for name, times in (
+      ('wait', waits), ('run', runs), ('round_trip', round_trips)
+    ):  # fmt: skip
       for percent in (50, 95):
         row[f'{name}_ms_p{percent}'] = (
-          float(np.percentile(values, percent)) * 1e3 if len(values) else 0.0
+          float(np.percentile(times, percent)) * 1e3 if times else 0.0
         )
     # The round trip without the wait for a batch and the batch itself.
     row['transport_ms_p50'] = max(
@@ -153,10 +109,12 @@ class InferenceServer:
 
   def __init__(
     self,
-    address: str,
     spec: specs.EnvironmentSpec,
-    roles: Mapping[str, connections.Role],
+    store: state_store.StateStore,
+    make_adder: Callable[[connections.ActorConnection], Any] | None = None,
+    variables: Any = None,
     *,
+    interface: network_interfaces.Interface = network_interfaces.LOOPBACK,
     token: str = '',
     window_seconds: float = 0.001,
     stop: signals.StopSignal | None = None,
@@ -164,37 +122,46 @@ class InferenceServer:
     """Starts to listen.
 
     Args:
-      address: Address to listen on; see `addresses`.
       spec: Spec of one environment.
-      roles: Roles by purpose: 'training', and optionally 'evaluation'.
+      store: Policy and states that compute the actions.
+      make_adder: Maps a connection to its adder; None to store nothing.
+      variables: Variable client of the policy, updated before each batch; None
+        if the variables never change.
+      interface: Network interface to listen on.
       token: The run's token; clients without it are refused.
       window_seconds: Time limit for the first row of a batch to wait.
       stop: Ends `serve`.
     """
-    self._listener, self.address = addresses.listen(address)
+    self._listener, self.address = addresses.listen(interface)
     self._spec = spec
-    self._roles = dict(roles)
+    self._store = store
+    self._make_adder = make_adder
+    self._variables = variables
     self._fencing = callers.Fencing(token)
     self._window_seconds = window_seconds
     self._stop = stop or signals.StopSignal()
     self.statistics = Statistics()
-    self._wake_up, self._waker = socket.socketpair()
-    self._wake_up.setblocking(False)
-    self._waker.setblocking(False)
-    # Conversations whose job has ended, and its outcome.
-    self._released: collections.deque[tuple[_Conversation, futures.Future]] = (
-      collections.deque()
-    )
-    # Two threads, because refreshes and adders must not wait for each other.
-    self._waiter = worker_thread.WorkerThread('inference_waiter')
-    self._refresher = worker_thread.WorkerThread('inference_refresher')
-    # Seconds in adders: in the loop, in the waiter, and since when that waits.
+    # Blocking calls of adders, which their time counts for. Meanwhile only the
+    # affected connection is not read, which blocks its actor.
+    self._waiter = worker_thread.WorkerThread('inference_adders')
     self._adding_seconds = self._waited_seconds = self._waiting_since = 0.0
+    # Connections whose blocking call has ended, and its result.
+    self._released: collections.deque[
+      tuple[connections.ActorConnection, futures.Future]
+    ] = collections.deque()
     self._selector = selectors.DefaultSelector()
+    self._waker, self._wake_up = socket.socketpair()
+    for stream in (self._waker, self._wake_up):
+      stream.setblocking(False)
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
-    self._handshakes: set[_Conversation] = set()
-    self._conversations: set[_Conversation] = set()  # After the handshake.
+    self._handshakes: set[connections.ActorConnection] = set()
+    self._admitted: set[connections.ActorConnection] = set()
+    # The connection of each environment id, and those that wait for the policy.
+    self._owners: dict[int, connections.ActorConnection] = {}
+    self._pending: collections.deque[connections.ActorConnection] = (
+      collections.deque()
+    )
 
   def serve(self) -> None:
     """Serves until the stop signal is set; leaves the connections open.
@@ -209,12 +176,16 @@ class InferenceServer:
       while not self._stop.is_set():
         for key, _ in self._selector.select(self._wait_seconds()):
           key.data()
-        for conversation in list(self._handshakes):
-          if time.monotonic() > conversation.deadline:
-            self._resume(conversation)
-        for role in self._roles.values():
-          while self._is_batch_due(role):
-            self._run_batch(role)
+        for one in list(self._handshakes):
+          if time.monotonic() > one.deadline:
+            late = frames.ProtocolError(
+              f'Waited {connections.HANDSHAKE_SECONDS:g} seconds for the '
+              'handshake with which every connection begins.'
+            )
+            connections.refuse(one.stream, late)
+            self._end(one)
+        while self._is_batch_due():
+          self._run_batch()
     except BaseException:
       self._stop.set()  # Ends all other waits of a failed server.
       raise
@@ -225,209 +196,179 @@ class InferenceServer:
     if since:
       blocked += time.perf_counter() - since
     row = self.statistics.report(self._adding_seconds + blocked)
-    row['actors'] = len(self._conversations)
+    row['actors'] = len(self._admitted)
     return row
 
-  # Conversations.
+  # Exchanges.
 
   def _accept(self) -> None:
     with contextlib.suppress(BlockingIOError):
-      stream, _ = self._listener.accept()
-      stream.setblocking(False)
-      addresses.tune(stream)
-      if not addresses.is_of_this_user(stream):
-        stream.close()
+      if (stream := addresses.accept(self._listener)) is None:
         return
-      conversation = _Conversation(stream)
-      conversation.steps = self._converse(conversation)
-      self._handshakes.add(conversation)
-      self._resume(conversation)
+      stream.setblocking(False)
+      one = connections.ActorConnection(stream)
+      one.exchange = self._exchange(one)
+      self._handshakes.add(one)
+      self._resume(one)
 
-  def _converse(
-    self, conversation: _Conversation
+  def _exchange(
+    self, one: connections.ActorConnection
   ) -> Generator[Any, None, None]:
     """Serves an actor, from its handshake to its goodbye."""
-    stream = conversation.stream
     try:
-      hello = yield from connections.receive_hello(
-        stream, conversation.deadline
-      )
-      connection = self._admit(conversation, hello)
-      connections.send(stream, frames.WELCOME)
+      hello = yield from connections.receive_hello(one.stream)
+      self._admit(one, hello)
+      connections.send(one.stream, frames.WELCOME)
       while True:
-        kind, round_trip = yield from connection.receive()
+        kind, round_trip = yield from one.receive()
         self.statistics.note_round_trip(round_trip)
         if kind == frames.BYE:
           break
-        chosen = connection.chosen  # That led to these timesteps.
-        if client.is_answerless(connection.leaves[0]):
-          connection.forget_action()
+        chosen = one.chosen  # That led to these timesteps.
+        if client.is_answerless(one.leaves[0]):
+          one.forget_action()
         else:
-          yield from self._wait_for_action(conversation, kind)
-          yield from connection.send_answer()
-          connection.keep_action()
+          one.arrived_at = time.perf_counter()
+          one.is_pending = True
+          self._pending.append(one)
+          while one.is_pending:
+            yield selectors.EVENT_READ
+          yield from one.send_answer()
+          one.keep_action(self._variables.version if self._variables else 0)
         # After the answer, which need not wait for the adder.
         started_at = time.perf_counter()
-        must_wait = connection.write_step(kind, chosen)
+        must_wait = one.write_step(kind, chosen)
         self._adding_seconds += time.perf_counter() - started_at
         if must_wait:
-          yield self._adding_job(connection.adder.wait)
-      if (adder := connection.take_adder()) is not None:
-        yield self._adding_job(adder.close, closes=True)
-      connections.send(stream, frames.GOODBYE)
+          yield functools.partial(_wait, one, one.adder)
+      if (adder := one.take_adder()) is not None:
+        yield adder.close
+      connections.send(one.stream, frames.GOODBYE)
     except frames.Disconnected:
       pass
     except (frames.ProtocolError, callers.FencedError) as error:
-      connections.refuse(stream, error)
+      connections.refuse(one.stream, error)
 
   def _admit(
-    self, conversation: _Conversation, hello: dict[str, Any]
-  ) -> connections.ActorConnection:
+    self, one: connections.ActorConnection, hello: dict[str, Any]
+  ) -> None:
     """Checks a handshake, and ends earlier connections of the actor."""
-    role = connections.check_hello(
-      hello, self._spec, self._roles, self._fencing
+    connections.check_hello(
+      hello, self._spec, self._store, self._owners, self._fencing
     )
     ids = hello['environment_ids']
-    replaced = {role.owners[i] for i in ids if i in role.owners}
-    for earlier in list(self._conversations):
-      if earlier.connection in replaced:
-        self._end(earlier)
-    connection = connections.ActorConnection(
-      conversation.stream, hello, role, self._spec
-    )
-    conversation.connection = connection
-    role.owners.update(dict.fromkeys(ids, connection))
-    self._handshakes.discard(conversation)
-    self._conversations.add(conversation)
-    return connection
+    for earlier in {self._owners[i] for i in ids if i in self._owners}:
+      self._end(earlier)
+    one.admit(hello, self._spec, self._store, self._make_adder)
+    self._owners.update(dict.fromkeys(ids, one))
+    self._handshakes.discard(one)
+    self._admitted.add(one)
 
-  def _wait_for_action(
-    self, conversation: _Conversation, kind: int
-  ) -> Generator[Any, None, None]:
-    """Waits until the policy has acted for a frame."""
-    connection = conversation.connection
-    role = connection.role
-    if kind == frames.START and role.refreshes_at_start:
-      update = functools.partial(role.variables.update, wait=True)
-      yield _Job(self._refresher, update)
-    conversation.arrived_at = time.perf_counter()
-    connection.is_pending = True
-    role.pending.append(conversation)
-    while connection.is_pending:
-      yield selectors.EVENT_READ
-      if connection.is_pending:
-        connection.check_silence()
-
-  def _resume(self, conversation: _Conversation) -> None:
-    """Continues a conversation until it waits again, or has ended."""
-    wanted = next(conversation.steps, None)
+  def _resume(self, one: connections.ActorConnection) -> None:
+    """Continues an exchange until it waits again, or has ended."""
+    wanted = next(one.exchange, None)
     if wanted is None:
-      self._end(conversation)
-    elif isinstance(wanted, _Job):
-      self._watch(conversation, 0)
-      self._submit(conversation, wanted)
+      self._end(one)
+    elif callable(wanted):
+      self._watch(one, 0)
+      self._call(one, wanted)
     else:
-      self._watch(conversation, wanted)
+      self._watch(one, wanted)
 
-  def _watch(self, conversation: _Conversation, events: int) -> None:
-    """Selects events of a conversation's socket; 0 for none."""
-    before, conversation.events = conversation.events, events
+  def _watch(self, one: connections.ActorConnection, events: int) -> None:
+    """Selects events of a connection's socket; 0 for none."""
+    before, one.events = one.events, events
     if events == before:
       return
     if before:
-      self._selector.unregister(conversation.stream)
+      self._selector.unregister(one.stream)
     if events:
-      resume = functools.partial(self._resume, conversation)
-      self._selector.register(conversation.stream, events, resume)
+      resume = functools.partial(self._resume, one)
+      self._selector.register(one.stream, events, resume)
 
-  def _end(self, conversation: _Conversation) -> None:
-    """Frees a conversation's environments; unwritten experience is lost."""
-    if conversation.is_closed:
+  def _end(self, one: connections.ActorConnection) -> None:
+    """Frees a connection's environments; unwritten experience is lost."""
+    if one.is_closed:
       return
-    conversation.is_closed = True
-    conversation.steps.close()
-    self._watch(conversation, 0)
-    conversation.stream.close()
-    self._handshakes.discard(conversation)
-    self._conversations.discard(conversation)
-    if (connection := conversation.connection) is None:
-      return
-    role = connection.role
-    for i in connection.ids.tolist():
-      if role.owners.get(i) is connection:
-        del role.owners[i]
-    with contextlib.suppress(ValueError):
-      role.pending.remove(conversation)
-    if (adder := connection.take_adder()) is not None:
-      self._submit(conversation, self._adding_job(adder.close, closes=True))
+    one.is_closed = True
+    one.exchange.close()
+    self._watch(one, 0)
+    one.stream.close()
+    self._handshakes.discard(one)
+    self._admitted.discard(one)
+    self._owners = {i: own for i, own in self._owners.items() if own is not one}
+    if one.is_pending:
+      self._pending.remove(one)
+    if (adder := one.take_adder()) is not None:
+      self._call(one, adder.close)
 
   # Batches.
 
   def _wait_seconds(self) -> float:
     """Returns how long the next batch can wait."""
-    deadline = min(
-      (
-        role.pending[0].arrived_at + self._window_seconds
-        for role in self._roles.values()
-        if role.pending
-      ),
-      default=None,
-    )
-    if deadline is None:
+    if not self._pending:
       return _SLICE_SECONDS
+    deadline = self._pending[0].arrived_at + self._window_seconds
     return min(max(0.0, deadline - time.perf_counter()), _SLICE_SECONDS)
 
-  def _is_batch_due(self, role: connections.Role) -> bool:
-    if not role.pending:
+  def _is_batch_due(self) -> bool:
+    """Returns whether half of all rows are waiting, or one for too long.
+
+    So one half of the environments steps while the policy runs for the other.
+    """
+    if not self._pending:
       return False
-    rows = sum(one.connection.batch_size for one in role.pending)
-    waited = time.perf_counter() - role.pending[0].arrived_at
-    return rows >= role.target or waited >= self._window_seconds
+    rows = sum(one.batch_size for one in self._pending)
+    half = min((len(self._owners) + 1) // 2, self._store.buckets[-1])
+    waited = time.perf_counter() - self._pending[0].arrived_at
+    return rows >= half or waited >= self._window_seconds
 
-  def _run_batch(self, role: connections.Role) -> None:
+  def _run_batch(self) -> None:
     """Runs a batch of waiting connections, and answers them."""
-    if role.variables is not None and not role.refreshes_at_start:
-      role.variables.update()
+    if self._variables is not None:
+      self._variables.update()
     batch, rows = [], 0
-    while role.pending:
-      rows += role.pending[0].connection.batch_size
-      if batch and rows > role.store.buckets[-1]:
+    while self._pending:
+      rows += self._pending[0].batch_size
+      if batch and rows > self._store.buckets[-1]:
         break
-      batch.append(role.pending.popleft())
-    self._act_for(role, batch)
+      batch.append(self._pending.popleft())
+      batch[-1].is_pending = False
+    self._act_for(batch)
 
-  def _act_for(
-    self, role: connections.Role, batch: list[_Conversation]
-  ) -> None:
+  def _act_for(self, batch: list[connections.ActorConnection]) -> None:
     """Acts for connections and answers them; if that fails, each alone."""
-    acting = [conversation.connection for conversation in batch]
     started_at = time.perf_counter()
+    ends = list(itertools.accumulate(one.batch_size for one in batch))
+    rows = [slice(end - one.batch_size, end) for one, end in zip(batch, ends)]
+    bucket = next(size for size in self._store.buckets if size >= ends[-1])
+    inputs = self._store.inputs(bucket)
+    for one, its_rows in zip(batch, rows):
+      one.fill(inputs, its_rows)
     try:
-      bucket = connections.act_for(role.store, acting)
+      actions, extras = self._store.act(bucket, ends[-1])
     except Exception as error:
       if len(batch) > 1:
-        for conversation in batch:
-          self._act_for(role, [conversation])
+        for one in batch:
+          self._act_for([one])
       else:
         connections.refuse(batch[0].stream, error)
         self._end(batch[0])
       return
-    acted_at = time.perf_counter()
-    waits = [started_at - conversation.arrived_at for conversation in batch]
-    for conversation in batch:
-      conversation.connection.is_pending = False
-      self._resume(conversation)
-    self.statistics.note_batch(
-      rows=sum(connection.batch_size for connection in acting),
-      bucket=bucket,
-      waits=waits,
-      run=acted_at - started_at,
-    )
+    run_seconds = time.perf_counter() - started_at
+    waits = [started_at - one.arrived_at for one in batch]
+    for one, its_rows in zip(batch, rows):
+      one.take(actions, extras, its_rows)
+    for one in batch:
+      self._resume(one)
+    self.statistics.note_batch(ends[-1], bucket, waits, run_seconds)
 
-  # Other threads.
+  # The other thread.
 
-  def _adding_job(self, call: Callable[[], None], closes: bool = False) -> _Job:
-    """Returns the job of a blocking call of an adder, which is timed."""
+  def _call(
+    self, one: connections.ActorConnection, call: Callable[[], Any]
+  ) -> None:
+    """Makes a blocking call of an adder, which is timed; `_wake` resumes."""
 
     def timed() -> None:
       self._waiting_since = time.perf_counter()
@@ -437,41 +378,37 @@ class InferenceServer:
         self._waited_seconds += time.perf_counter() - self._waiting_since
         self._waiting_since = 0.0
 
-    return _Job(self._waiter, timed, closes)
-
-  def _submit(self, conversation: _Conversation, job: _Job) -> None:
-    """Starts a job; `_wake` resumes the conversation when it has ended."""
-
     def notify(outcome: futures.Future) -> None:
-      self._released.append((conversation, outcome))
+      self._released.append((one, outcome))
       with contextlib.suppress(BlockingIOError, OSError):
         self._waker.send(b'.')
 
-    def call() -> None:
-      if job.closes or not conversation.is_closed:
-        job.call()
-
-    job.thread.submit(call).add_done_callback(notify)
+    self._waiter.submit(timed).add_done_callback(notify)
 
   def _wake(self) -> None:
-    """Resumes the conversations whose job has ended; raises its error."""
+    """Resumes the exchanges whose call has ended; raises its error."""
     with contextlib.suppress(BlockingIOError):
       self._wake_up.recv(1 << 16)
     while self._released:
-      conversation, outcome = self._released.popleft()
+      one, outcome = self._released.popleft()
       error = outcome.exception()
       if error is not None and not isinstance(error, signals.Stopped):
         raise error
-      if error is None and not conversation.is_closed:
-        self._resume(conversation)
+      if error is None and not one.is_closed:
+        self._resume(one)
 
   def close(self) -> None:
-    """Closes all connections and threads."""
-    for conversation in [*self._handshakes, *self._conversations]:
-      self._end(conversation)
-    for thread in (self._waiter, self._refresher):
-      thread.close(_CLOSE_SECONDS)
+    """Closes all connections and the thread."""
+    for one in [*self._handshakes, *self._admitted]:
+      self._end(one)
+    self._waiter.close(_CLOSE_SECONDS)
     self._selector.close()
     self._listener.close()
     self._wake_up.close()
     self._waker.close()
+
+
+def _wait(one: connections.ActorConnection, adder: Any) -> None:
+  """Waits for the adder of a connection, unless that has ended meanwhile."""
+  if not one.is_closed:
+    adder.wait()

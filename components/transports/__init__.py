@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     check_in_process,
   )
   from repertory.components.transports.learner_side import (
-    ActorSnapshots,
     ActorState,
     LearnerSide,
     Snapshots,
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
   )
 
 __all__ = [
-  'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorSnapshots', 'ActorState',
+  'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorState',
   'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
   'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
   'check_in_process', 'check_offline', 'make_adder', 'unlimited',

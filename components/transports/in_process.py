@@ -17,11 +17,12 @@ class ActorStates:
 
   Attributes:
     restored: State from the initial snapshot; empty without one.
-    source: Source of the state for new snapshots; None for no state.
+    take: Returns the state for a new snapshot, between two updates of the
+      learner; None if the actors are not at the same step.
   """
 
   restored: bytes = b''
-  source: learner_side.ActorSnapshots | None = None
+  take: Callable[[], learner_side.ActorState | None] = lambda: None
 
 
 class InProcessTransport(transport.Transport):
@@ -51,7 +52,7 @@ class InProcessTransport(transport.Transport):
     checkpoint_directory: str = '',
     num_turns: int | None = None,
   ):
-    """Creates the tables, and restores them from a snapshot if there is one.
+    """Creates the table, and restores it from a snapshot if there is one.
 
     Args:
       experience: Description of the agent's experience.
@@ -74,21 +75,15 @@ class InProcessTransport(transport.Transport):
     self._place = place or local.WaitPolicy()
     self._checkpoint_directory = checkpoint_directory
     self._turn: int | None = None
-    # The table that actors write to is first, the one of targets second.
-    self._tables = [local.Table(experience.table, seed, num_turns)]
-    if experience.with_targets is not None:
-      self._tables.append(local.Table(experience.with_targets.table, seed + 1))
-    self._table = self._tables[0]
+    self._table = local.Table(experience.table, seed, num_turns)
     self.actors = ActorStates()
     if not checkpoint_directory:
       return
-    for i, table in enumerate(self._tables):
-      part = table.description.name if i else ''
-      contents = local.read(checkpoint_directory, table.description, part)
-      if contents is not None:
-        with local.reading(f'{checkpoint_directory} of a checkpoint'):
-          table.restore(contents)
-        self.actors.restored = self.actors.restored or contents.actors
+    contents = local.read(checkpoint_directory, experience.table)
+    if contents is not None:
+      with local.reading(f'{checkpoint_directory} of a checkpoint'):
+        self._table.restore(contents)
+      self.actors.restored = contents.actors
     replay.remove_checkpoints(checkpoint_directory)
 
   def at(
@@ -101,10 +96,7 @@ class InProcessTransport(transport.Transport):
 
   @property
   def learned(self) -> 'InProcessTransport':
-    later = copy.copy(self)
-    later._experience = self._experience.learned
-    later._table = self._tables[-1]
-    return later
+    return self
 
   def make_writer(self, **settings) -> replay.Writer:
     return local.LocalWriter(
@@ -125,7 +117,7 @@ def check_in_process(experience: experience_lib.Experience) -> None:
     )
   local.check(experience.table)
   if experience.with_targets is not None:
-    check_in_process(experience.with_targets)
+    raise ValueError('with_targets must be None without a replay server.')
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):
@@ -134,7 +126,6 @@ class InProcessLearnerSide(learner_side.LearnerSide):
   kind = InProcessTransport.kind
 
   def __init__(self, transport: InProcessTransport):
-    self._local_tables = transport._tables
     self._local_table = table = transport._table
     self._actors = transport.actors
     self._actor_state: learner_side.ActorState | None = None
@@ -147,44 +138,28 @@ class InProcessLearnerSide(learner_side.LearnerSide):
       self.priorities = local.LocalPriorities(table, experience.min_priority)
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
-    return {
-      table.description.name: table.status() for table in self._local_tables
-    }
-
-  def prepare(self) -> bool:
-    source = self._actors.source
-    samples = self._local_tables[0].status().samples
-    return source is None or source.prepare(samples)
+    table = self._local_table
+    return {table.description.name: table.status()}
 
   def flush(self) -> None:
     super().flush()
-    source = self._actors.source
-    self._actor_state = None if source is None else source.take()
+    self._actor_state = self._actors.take()
 
   def counts(self) -> Mapping[str, int]:
     return self._actor_state.counts if self._actor_state else {}
 
   def describe(self) -> dict[str, Any]:
     """As the base class; `is_exact` if a run would resume exactly."""
-    described, state = super().describe(), self._actor_state
-    described['is_exact'] = state is not None
-    if state is not None and state.num_inserts is not None:
-      name = self._local_tables[0].description.name
-      described['tables'][name]['inserts'] = state.num_inserts
-    return described
+    return {**super().describe(), 'is_exact': self._actor_state is not None}
 
   def take_snapshot(self) -> Callable[[], str]:
     directory = self._checkpoint_directory
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
-    copies = [(one.description, one.copy()) for one in self._local_tables]
-    state = self._actor_state
-    if state is not None:
-      table, contents = copies[0]
-      if state.num_inserts is not None:
-        contents = contents.until(state.num_inserts)
-      copies[0] = table, dataclasses.replace(contents, actors=state.saved)
-    return lambda: local.write(directory, *copies)
+    table, contents = self._local_table.description, self._local_table.copy()
+    if self._actor_state is not None:
+      contents = dataclasses.replace(contents, actors=self._actor_state.saved)
+    return lambda: local.write(directory, table, contents)
 
   def remove_snapshots(self) -> None:
     replay.remove_checkpoints(self._checkpoint_directory)

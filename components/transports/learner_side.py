@@ -73,31 +73,12 @@ class ActorState:
 
   Attributes:
     saved: Serialized environments, policies and open episodes.
-    num_inserts: Items inserted by then; None for all current items.
     counts: Steps and episodes of the run by then; empty if the reported counts
       match.
   """
 
   saved: bytes
-  num_inserts: int | None = None
   counts: Mapping[str, int] = dataclasses.field(default_factory=dict)
-
-
-class ActorSnapshots(abc.ABC):
-  """Captures the actors' state, by calls of the learner between updates."""
-
-  def prepare(self, num_sampled: int) -> bool:
-    """Returns whether the learner's state can be saved, or after an update.
-
-    It may also wait, before an update that the snapshot must not include.
-    `num_sampled` are the items ever sampled from the table.
-    """
-    del num_sampled
-    return True
-
-  @abc.abstractmethod
-  def take(self) -> ActorState | None:
-    """Returns the actors' state; None if they are not at the same step."""
 
 
 class LearnerSide(Snapshots):

@@ -6,20 +6,19 @@ from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.variables.local_client import (
-    CopyingVariableClient,
     LocalVariableClient,
     Publisher,
-    ScheduledVariableClient,
   )
   from repertory.components.variables.remote_client import RemoteVariableClient
   from repertory.components.variables.variable_client import (
     SharedVariableClient,
+    Snapshot,
     VariableClient,
   )
 
 __all__ = [
-  'CopyingVariableClient', 'LocalVariableClient', 'Publisher',
-  'RemoteVariableClient', 'ScheduledVariableClient', 'SharedVariableClient',
+  'LocalVariableClient', 'Publisher',
+  'RemoteVariableClient', 'SharedVariableClient', 'Snapshot',
   'VariableClient',
 ]  # fmt: skip
 

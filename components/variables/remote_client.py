@@ -35,14 +35,10 @@ class RemoteVariableClient(variable_client.VariableClient):
       source: Source of `names`, 'learner_steps' and 'max_priority'.
       variables: Targets of the values, in the source's order.
       names: Names of the variables to fetch.
-      update_period: Calls of `update` between fetches.
+      update_period: Calls of `update` between fetches, at least 1.
       timeout_seconds: Timeout of `update` with `wait`.
       stop: Signal that ends a wait.
     """
-    if update_period < 1:
-      raise ValueError(
-        f'update_period must be at least 1, got {update_period}.'
-      )
     self._source = source
     self._variables = list(variables)
     self._names = [*names, 'learner_steps', 'max_priority']
@@ -51,23 +47,8 @@ class RemoteVariableClient(variable_client.VariableClient):
     self._timeout_seconds = timeout_seconds
     self._stop = stop or signals.StopSignal()
     self._calls_since_fetch = 0
-    self._version = -1
-    self._max_priority = 1.0
-    self._fetched_at = time.monotonic()
     self._fetch: futures.Future | None = None
     self._thread = worker_thread.WorkerThread('remote_variables')
-
-  @property
-  def version(self) -> int:
-    return self._version
-
-  @property
-  def age_seconds(self) -> float:
-    return time.monotonic() - self._fetched_at
-
-  @property
-  def max_priority(self) -> float:
-    return self._max_priority
 
   def update(self, wait: bool = False) -> None:
     """Applies fetched values, and starts a fetch every `update_period` calls.
@@ -110,6 +91,6 @@ class RemoteVariableClient(variable_client.VariableClient):
     )
     for variable, value in zip(self._variables, values):
       variable.assign(value)
-    self._version = int(version)
-    self._max_priority = float(max_priority)
-    self._fetched_at = arrived_at
+    self._taken = variable_client.Snapshot(
+      (), int(version), float(max_priority), arrived_at
+    )

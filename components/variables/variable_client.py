@@ -1,14 +1,24 @@
-"""Interface of variable clients, and the client of a learner's own."""
+"""Base class of variable clients, and the client of a learner's own."""
 
 import abc
+import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 
+class Snapshot(NamedTuple):
+  """Variables of one learner step, the largest priority by then, and a time."""
+
+  values: Sequence[tf.Tensor]
+  version: int
+  max_priority: float
+  at: float
+
+
 class VariableClient(abc.ABC):
-  """Interface of clients that keep an actor's variables up to date.
+  """Keeps an actor's variables up to date.
 
   The topology chooses the implementation: the actor uses the learner's own
   variables (`SharedVariableClient`), the learner publishes them in the same
@@ -16,23 +26,25 @@ class VariableClient(abc.ABC):
   process (`RemoteVariableClient`).
   """
 
+  _taken: Snapshot | None = None
+
   @property
-  @abc.abstractmethod
   def version(self) -> int:
     """Learner steps of the current variables; −1 before there are any.
 
     Equal versions imply equal variables.
     """
+    return self._taken.version if self._taken else -1
 
   @property
-  @abc.abstractmethod
   def age_seconds(self) -> float | None:
     """Age of the current variables; None if they are the learner's own."""
+    return time.monotonic() - self._taken.at if self._taken else 0.0
 
   @property
-  @abc.abstractmethod
   def max_priority(self) -> float:
     """Largest priority of the learner at the version of the variables."""
+    return self._taken.max_priority if self._taken else 1.0
 
   @abc.abstractmethod
   def update(self, wait: bool = False) -> None:

@@ -1,7 +1,7 @@
 """Actor with local inference."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import cloudpickle
@@ -141,17 +141,16 @@ class ActorNode(acting.ActingNode):
       stack.callback(self.write_recordings)
 
 
-class SingleActorSnapshots(transports.ActorSnapshots):
-  """Snapshots of an actor in the thread of the learner."""
+def take_states_of(
+  actor: ActorNode,
+) -> Callable[[], transports.ActorState | None]:
+  """Returns the source of snapshots of an actor in the learner's thread."""
+  if actor.save() is None:  # The warning comes at the start, and once.
+    return lambda: None
 
-  def __init__(self, actor: ActorNode):
-    self._actor = actor
-    # So that the warning comes at the start, and once.
-    self._can_be_saved = actor.save() is not None
-
-  def take(self) -> transports.ActorState | None:
+  def take():
     # An actor that failed may be in the middle of a step.
-    can_be_saved = self._can_be_saved and not self._actor.is_in_step
-    saved = self._actor.save() if can_be_saved else None
-    self._can_be_saved = saved is not None
+    saved = None if actor.is_in_step else actor.save()
     return None if saved is None else transports.ActorState(saved)
+
+  return take

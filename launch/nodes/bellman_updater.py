@@ -2,8 +2,6 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -39,12 +37,10 @@ class BellmanUpdaterNode(node.Node):
     variable_client: variables.VariableClient,
     transport: transports.Transport,
     index: int = 0,
-    max_pending_items: int | None = None,
   ):
     """Compiles the computation of targets.
 
     `transport` carries items both ways, and its stop signal ends every wait.
-    `max_pending_items` are queued for the train buffer; None for one batch.
     """
     super().__init__(context)
     self._variable_client = variable_client
@@ -58,7 +54,7 @@ class BellmanUpdaterNode(node.Node):
       self._end.mix_in(mixed)
     self._num_rows = session.experience.rows
     self._writer = transport.learned.make_writer(
-      max_pending_items=max_pending_items or self._num_rows
+      max_pending_items=self._num_rows
     )
     self._writer.open(self._num_rows)
     context.report_start('compiling its targets')
@@ -87,15 +83,6 @@ class BellmanUpdaterNode(node.Node):
   def description(self):
     return {'targets_at_a_time': self._num_rows}
 
-  @property
-  def num_items(self) -> int:
-    """Number of targets it has computed."""
-    return self._writer.num_items
-
-  def flush(self) -> None:
-    """Blocks until the train buffer has taken all targets."""
-    self._writer.flush()
-
   def run(self) -> None:
     """Computes targets until the actors are done and no batch is due."""
     self._variable_client.update(wait=True)
@@ -103,21 +90,8 @@ class BellmanUpdaterNode(node.Node):
     self._has_begun = True
     while self.step() or not self._is_ending:
       pass
-    self.flush()  # The learner expects all targets once this node is done.
-
-  def catch_up(
-    self, num_items: int, flush: Callable[[], None], learn: Callable[[], None]
-  ) -> None:
-    """Computes targets until no batch is due, in a single-threaded run.
-
-    It calls `flush` before it samples, and `learn` after each batch of targets,
-    so that these are fresh and the train buffer has room.
-    """
-    self._end.expect_batches()
-    while self._end.updates_due(self._num_batches, num_items):
-      flush()
-      self.step()
-      learn()
+    # The learner expects all targets once this node is done.
+    self._writer.flush()
 
   def step(self) -> bool:
     """Computes the targets of the next batch; False if none is expected."""
@@ -147,9 +121,9 @@ class BellmanUpdaterNode(node.Node):
       reply = self._coordinator.poll(self.name)
     else:
       self._reported_at = now
-      (rate,) = self._rates.measure(self.num_items)
+      (rate,) = self._rates.measure(self._writer.num_items)
       row = {
-        'targets': self.num_items,
+        'targets': self._writer.num_items,
         'targets_per_second': rate,
         'version': self._variable_client.version,
         'age_seconds': self._variable_client.age_seconds or 0.0,
@@ -177,28 +151,3 @@ class BellmanUpdaterNode(node.Node):
       self._is_ending = True
     else:
       self._stop.set()  # Replay never reached its minimum size.
-
-
-def make_beside(
-  context: node.Context,
-  session: session_lib.Session,
-  learned: Any,
-  exports: Mapping[str, Sequence[tf.Variable]],
-  transport: transports.Transport,
-  max_pending_items: int,
-) -> BellmanUpdaterNode:
-  """Makes an updater in the learner's thread, with a copy of its variables."""
-  updater = session.experiment.builder.make_bellman_updater(session.spec)
-  variable_client = variables.CopyingVariableClient(
-    learned,
-    [v for name in updater.variable_client for v in exports[name]],
-    [v for group in updater.variable_client.values() for v in group],
-  )
-  return BellmanUpdaterNode(
-    context,
-    session,
-    updater,
-    variable_client=variable_client,
-    transport=transport,
-    max_pending_items=max_pending_items,
-  )

@@ -2,33 +2,15 @@
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-
-import numpy as np
+from collections.abc import Callable
+from typing import Any
 
 from repertory.components import actors, learners, variables
 from repertory.components.actors import environment_loop, episode_metrics
 from repertory.environments import wrappers
 from repertory.launch.coordination import reports
-from repertory.launch.experiments import environment_batches
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node, policies
-
-
-class EvaluationSetup(NamedTuple):
-  """Environment loop and evaluated policy of an evaluator.
-
-  `save` returns the policy of the last evaluation, see
-  `learners.save_exported`. `refresh` copies the learner's newest variables into
-  the policy, which keeps them until the next call; an inference server updates
-  its own policy.
-  """
-
-  loop: environment_loop.EnvironmentLoop
-  close: Callable[[], None]
-  save: Callable[[], Mapping[str, np.ndarray]]
-  refresh: Callable[[], None] = lambda: None
 
 
 class EvaluatorNode(node.Node):
@@ -45,9 +27,13 @@ class EvaluatorNode(node.Node):
     self,
     context: node.Context,
     session: session_lib.Session,
-    evaluation: EvaluationSetup | None,
+    follow: Callable[[], tuple[Any, variables.VariableClient]],
   ):
-    """Schedules the first evaluation."""
+    """Makes policy and environments, unless there are no episodes to run.
+
+    Args:
+      follow: Makes the evaluated network and its variable client.
+    """
     experiment = session.experiment
     super().__init__(context)
     self._max_steps = experiment.max_steps
@@ -60,10 +46,31 @@ class EvaluatorNode(node.Node):
       1, experiment.max_steps // 10
     )
     self.next_at = self._period * (session.counts['steps'] // self._period + 1)
-    self._evaluation = evaluation
-    if evaluation is not None:
-      evaluation.loop.add_observer(self._note_progress)
-      _measure(session, evaluation.loop)
+    self._loop: environment_loop.EnvironmentLoop | None = None
+    self._close_all = lambda: None
+    if not self._num_episodes:
+      return
+    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
+      self._network, self._variables = follow()
+      stack.callback(self._variables.close)
+      context.report_start('making its environments, and compiling its policy')
+      ids = policies.evaluation_ids(session)
+      environments = session.make_environments(
+        # Their ids follow those of training.
+        [experiment.num_environments + i for i in ids],
+        evaluates=True,
+      )
+      stack.callback(environments.close)
+      actor = actors.PolicyActor(
+        policies.make_evaluation_policy(session, self._network),
+        session.spec.observations,
+        ids,
+        jit_compile=session.jit_compile,
+      )
+      self._loop = environment_loop.EnvironmentLoop(environments, actor)
+      self._loop.add_observer(self._note_progress)
+      _measure(session, self._loop)
+      self._close_all = stack.pop_all().close
 
   @property
   def description(self):
@@ -72,9 +79,7 @@ class EvaluatorNode(node.Node):
   @property
   def environment_seconds(self) -> float:
     """Duration of the current environment step; 0 if none is running."""
-    if self._evaluation is None:
-      return 0.0
-    return self._evaluation.loop.environment_seconds
+    return self._loop.environment_seconds if self._loop else 0.0
 
   def run(self) -> None:
     """Evaluates periodically, until it has evaluated the final variables."""
@@ -99,13 +104,11 @@ class EvaluatorNode(node.Node):
   def evaluate(self, steps: int) -> None:
     """Runs and reports an evaluation; the next is due one period later."""
     self.next_at = self._period * (steps // self._period + 1)
-    if self._evaluation is None:
+    if self._loop is None:
       return
-    self._evaluation.refresh()
+    self._variables.update(wait=True)
     self._progressed_at = time.monotonic()
-    episodes = self._evaluation.loop.run_episodes(
-      self._num_episodes, self._should_stop
-    )
+    episodes = self._loop.run_episodes(self._num_episodes, self._should_stop)
     if len(episodes) < self._num_episodes:
       return  # It was interrupted.
     self.evaluated_at = steps
@@ -118,12 +121,14 @@ class EvaluatorNode(node.Node):
       },
     )
     if is_best:
-      self._coordinator.keep_best(self.name, self._evaluation.save())
+      policy = learners.save_exported(
+        'policy', self._network.variables, self._variables.version
+      )
+      self._coordinator.keep_best(self.name, policy)
 
   def close(self) -> None:
     """Closes the evaluation environments and the variable client."""
-    if self._evaluation is not None:
-      self._evaluation.close()
+    self._close_all()
 
   def _should_stop(self) -> bool:
     self.total_steps += 1
@@ -138,54 +143,6 @@ class EvaluatorNode(node.Node):
   def _note_progress(self, episode: environment_loop.Episode) -> None:
     del episode
     self._progressed_at = time.monotonic()
-
-
-def make(
-  context: node.Context,
-  session: session_lib.Session,
-  follow: Callable[[], tuple[Any, variables.VariableClient]],
-) -> EvaluatorNode:
-  """Makes an evaluator in the same thread, which may have no episodes to run.
-
-  Args:
-    follow: Makes the evaluated network and its variable client.
-  """
-  if not session.experiment.evaluation_episodes:
-    return EvaluatorNode(context, session, None)
-  with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-    network, variable_client = follow()
-    stack.callback(variable_client.close)
-    context.report_start('making its environments, and compiling its policy')
-    environments = make_environments(session)
-    stack.callback(environments.close)
-    actor = actors.PolicyActor(
-      policies.make_evaluation_policy(session, network),
-      session.spec.observations,
-      policies.evaluation_ids(session),
-      jit_compile=session.jit_compile,
-    )
-    loop = environment_loop.EnvironmentLoop(environments, actor)
-    close = stack.pop_all().close
-
-  def save():
-    return learners.save_exported(
-      'policy', network.variables, variable_client.version
-    )
-
-  def refresh():
-    variable_client.update(wait=True)
-
-  setup = EvaluationSetup(loop, close, save, refresh)
-  return EvaluatorNode(context, session, setup)
-
-
-def make_environments(
-  session: session_lib.Session,
-) -> environment_batches.EnvironmentBatch:
-  """Makes evaluation environments; their ids follow those of training."""
-  first = session.experiment.num_environments
-  ids = policies.evaluation_ids(session)
-  return session.make_environments([first + i for i in ids], evaluates=True)
 
 
 def _measure(

@@ -5,6 +5,7 @@ checkpoints. Learners mix their parameters without it.
 """
 
 import contextlib
+import dataclasses
 import math
 import pickle
 import threading
@@ -139,7 +140,6 @@ class GossipNode(learning.CheckpointingNode):
   def _begin(self, caller: Sequence[Any]) -> LearnerStart:
     """Returns the initial state of a learner."""
     name, generation, _ = self._admit(caller)
-    self._deposits.restart(name)
     kept = self._deposits.kept_of(name)
     counts: dict[str, int] = dict.fromkeys(_COUNTS, 0)
     whole, learned = b'', {}
@@ -152,7 +152,7 @@ class GossipNode(learning.CheckpointingNode):
     else:
       learned = self._means.learned()
     if generation:  # Its own, if any, are older.
-      learned = self._means.learned_by_others(name) or learned
+      learned = self._means.reported() or learned
     self._means.begin(name, counts['learner_steps'])
     return LearnerStart(kept is not None, whole, counts, _pack(learned))
 
@@ -198,13 +198,13 @@ class GossipNode(learning.CheckpointingNode):
   # Served to other nodes, and logged.
 
   def _get_variables(self, names: Sequence[str]):
-    def has_reports(seconds: float) -> bool:
+    def are_there(seconds: float) -> bool:
       time.sleep(min(seconds, reports.PERIOD_SECONDS / 10))
-      return self._means.has_reports
+      return bool(self._means.changes)
 
-    if not (self._means.has_reports or self._means.begun_with):
+    if not (self._means.changes or self._means.begun_with):
       signals.wait_for(
-        has_reports,
+        are_there,
         lambda: 'any learner to send its parameters',
         self._session.experiment.timeout_seconds,
         self._stop,
@@ -219,14 +219,11 @@ class GossipNode(learning.CheckpointingNode):
       of_each = [tables[table.name] for tables in found] or [
         replay.TableInfo(0, table.max_size, 0, 0)
       ]
-      count = len(of_each)
-      statuses[table.name] = replay.TableInfo(
-        sum(one.size for one in of_each) // count,
-        of_each[0].max_size,
-        sum(one.inserts for one in of_each) // count,
-        sum(one.samples for one in of_each) // count,
-        of_each[0].waiting,
-      )
+      means = {
+        name: sum(getattr(one, name) for one in of_each) // len(of_each)
+        for name in ('size', 'inserts', 'samples')
+      }
+      statuses[table.name] = dataclasses.replace(of_each[0], **means)
     return statuses
 
 
@@ -306,21 +303,14 @@ class LearnerMean:
       self._learned[name] = learned
       self.changes += 1
 
-  @property
-  def has_reports(self) -> bool:
-    """Whether any learner has reported parameters."""
-    return bool(self._learned)
+  def reported(self) -> dict[str, np.ndarray]:
+    """Returns the mean parameters of all learners; {} without reports."""
+    with self._lock:
+      return mean(self._learned.values())
 
   def learned(self) -> dict[str, np.ndarray]:
     """Returns the mean parameters of all learners, or the initial ones."""
-    return self.learned_by_others('') or learners.select_learned(
-      self.begun_with
-    )
-
-  def learned_by_others(self, name: str) -> dict[str, np.ndarray]:
-    """Returns the mean parameters of all other learners; {} without any."""
-    with self._lock:
-      return mean(one for key, one in self._learned.items() if key != name)
+    return self.reported() or learners.select_learned(self.begun_with)
 
   def distances(self) -> dict[str, float]:
     """Returns the Euclidean distance of each learner from the mean."""
@@ -340,16 +330,17 @@ class LearnerMean:
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns one nest of arrays of the mean per name; KeyError if unknown."""
-    return [self._get(name) for name in names]
-
-  def _get(self, name: str) -> types.Nest:
-    if name == 'learner_steps':
-      return np.asarray(self.steps, np.int64)
-    if name == 'max_priority':
-      return np.asarray(1.0, np.float64)  # Its tables are elsewhere.
-    state = self.learned()
-    found = [a for key, a in state.items() if key.startswith(f'{name}/')]
-    if not found:
-      known = sorted({key.split('/')[0] for key in state})
-      raise KeyError(f"Unknown variables '{name}'; there are {known}.")
-    return found
+    # The largest priority is 1: their tables are elsewhere.
+    found: dict[str, types.Nest] = {
+      'learner_steps': np.asarray(self.steps, np.int64),
+      'max_priority': np.asarray(1.0, np.float64),
+    }
+    groups: dict[str, list[np.ndarray]] = {}
+    for key, array in self.learned().items():
+      groups.setdefault(key.split('/')[0], []).append(array)
+    found.update(groups)
+    for name in names:
+      if name not in found:
+        known = sorted(groups)
+        raise KeyError(f"Unknown variables '{name}'; there are {known}.")
+    return [found[name] for name in names]

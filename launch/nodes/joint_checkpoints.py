@@ -20,7 +20,6 @@ from repertory.components import transports
 from repertory.components.checkpoints import checkpointing
 
 _CHUNK_BYTES = 4 << 20
-_RECEIVED, _RECEIVING, _SNAPSHOT = 'received', 'receiving', 'snapshot'
 
 
 def pack(folder: str, path: str) -> None:
@@ -96,7 +95,9 @@ class LearnerDeposits(transports.Snapshots):
   def __init__(self, directory: str, names: Sequence[str]):
     """Takes over the restored archives, if they are of as many learners."""
     self._directory = directory
-    self._names = list(names)
+    self._files = {name: f'learner_{i}.zip' for i, name in enumerate(names)}
+    self._received = os.path.join(directory, 'received')
+    self._snapshot = os.path.join(directory, 'snapshot')
     self._lock = threading.Lock()
     # Learners whose archive is not in a joint checkpoint yet.
     self._new: set[str] = set()
@@ -105,12 +106,11 @@ class LearnerDeposits(transports.Snapshots):
       for folder, _, files in os.walk(directory)
       for file in files
     }
-    for folder in (_RECEIVED, _RECEIVING):
-      os.makedirs(os.path.join(directory, folder), exist_ok=True)
-    is_of_all = restored.keys() == {self._file_of(name) for name in names}
+    os.makedirs(self._received, exist_ok=True)
+    is_of_all = restored.keys() == set(self._files.values())
     for file, path in restored.items():
       if is_of_all:
-        os.replace(path, os.path.join(directory, _RECEIVED, file))
+        os.replace(path, os.path.join(self._received, file))
       else:
         os.remove(path)
 
@@ -119,53 +119,50 @@ class LearnerDeposits(transports.Snapshots):
 
   def kept_of(self, name: str) -> str | None:
     """Returns the latest archive of a learner; None without one."""
-    path = self._path_of(_RECEIVED, name)
+    path = os.path.join(self._received, self._files[name])
     return path if os.path.exists(path) else None
 
   def saved(self) -> Iterator[dict[str, np.ndarray]]:
     """Yields the arrays of each learner in the current checkpoint."""
-    for name in self._names:
-      yield read_arrays(self._path_of(_SNAPSHOT, name))
-
-  def restart(self, name: str) -> None:
-    """Waits for no new archive of a learner that resumes from its old one."""
-    with self._lock:
-      if self.kept_of(name):
-        self._new.add(name)
+    for file in self._files.values():
+      yield read_arrays(os.path.join(self._snapshot, file))
 
   def receive(
     self, name: str, offset: int, data: bytes, is_complete: bool
   ) -> None:
     """Receives a chunk of an archive, see `send`."""
-    path = self._path_of(_RECEIVING, name)
+    path = os.path.join(self._received, self._files[name])
     try:
-      with open(path, 'ab' if offset else 'wb') as file:  # They come in order.
-        file.write(data)
+      with open(f'{path}.part', 'ab' if offset else 'wb') as file:
+        file.write(data)  # They come in order.
     except OSError:
       with contextlib.suppress(OSError):
-        os.remove(path)
+        os.remove(f'{path}.part')
       raise
     if is_complete:
       with self._lock:
-        os.replace(path, self._path_of(_RECEIVED, name))
+        os.replace(f'{path}.part', path)
         self._new.add(name)
 
   def prepare(self) -> bool:
     """Returns whether all have sent archives since the last checkpoint."""
     with self._lock:
-      return len(self._new) == len(self._names)
+      return len(self._new) == len(self._files)
 
   @property
   def is_complete(self) -> bool:
     """Whether there is an archive of every learner, new or not."""
-    return all(map(self.kept_of, self._names))
+    return all(map(self.kept_of, self._files))
 
   def flush(self) -> None:
     """Fixes the archives of the next joint checkpoint, as hard links."""
     with self._lock:
       os.makedirs(self._snapshot)
-      for name in self._names:
-        os.link(self._path_of(_RECEIVED, name), self._path_of(_SNAPSHOT, name))
+      for file in self._files.values():
+        os.link(
+          os.path.join(self._received, file),
+          os.path.join(self._snapshot, file),
+        )
       self._new.clear()
 
   def describe(self) -> dict[str, Any]:
@@ -184,13 +181,3 @@ class LearnerDeposits(transports.Snapshots):
   def close(self) -> None:
     """Removes all files; the last checkpoint has its own links to them."""
     shutil.rmtree(self._directory, ignore_errors=True)
-
-  @property
-  def _snapshot(self) -> str:
-    return os.path.join(self._directory, _SNAPSHOT)
-
-  def _path_of(self, folder: str, name: str) -> str:
-    return os.path.join(self._directory, folder, self._file_of(name))
-
-  def _file_of(self, name: str) -> str:
-    return f'learner_{self._names.index(name)}.zip'

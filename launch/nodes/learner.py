@@ -75,6 +75,7 @@ class LearnerNode(learning.LearningNode):
       if self._phase == reports.LEARNING and self.is_caught_up():
         return
       self.step()
+      self._publish()
       self.checkpoint_if_due()
 
   def catch_up(self, num_items: int, flush: Callable[[], None]) -> None:
@@ -102,8 +103,6 @@ class LearnerNode(learning.LearningNode):
       learning.report_lost_items(
         self.name, self._coordinator, self._end, self.version
       )
-      return
-    self._publish()
 
   def report(self) -> reports.HeartbeatReply:
     """Reports to the coordinator, and handles the reply."""
@@ -117,12 +116,6 @@ class LearnerNode(learning.LearningNode):
       self._end.reset_timeout()
     if reply.phase != self._phase:
       self._phase, self._phase_since = reply.phase, time.monotonic()
-    if (
-      self._phase == reports.STOPPING
-      and self._coordinator.have_actors_finished()
-      and self.is_caught_up()
-    ):
-      self._stop.set()  # All rounds that had begun are learned.
     if self._phase != reports.LEARNING:
       return
     # With all actors done and no batch due, it would wait for ever.

@@ -161,13 +161,6 @@ def _check_demonstrations(
         'demonstration_fraction their share of every batch; got none.',
       )
     return
-  if experience.with_targets is not None and experiment.deterministic:
-    raise SettingError(
-      'demonstrations',
-      'must be left out of a deterministic run with Bellman updaters, whose '
-      'samples of them are not in checkpoints; got '
-      f'{", ".join(paths)}.',
-    )
   with as_demonstrations():
     check_experience(experiment, experience, spec, paths)
   record = experiment.record

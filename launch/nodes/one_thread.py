@@ -128,7 +128,9 @@ class OneThread:
 
     return self.make(
       kinds.EVALUATOR.name,
-      lambda context: evaluator_lib.make(context, self._session, follow),
+      lambda context: evaluator_lib.EvaluatorNode(
+        context, self._session, follow
+      ),
     )
 
   def _show_start(self) -> None:

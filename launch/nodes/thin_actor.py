@@ -105,19 +105,21 @@ class ThinActorNode(acting.ActingNode):
       )[part]
     )
     self._environments.append(environments)
-    loop, client = make_loop(
+    ids = self._environment_ids[part]
+    client = client_lib.InferenceClient(
       address,
-      environments,
       self._spec,
-      self._environment_ids[part],
+      ids,
       caller=self._context.caller._replace(
         name=f'{self.name} lane {connection}'
       ),
-      purpose=client_lib.TRAINING,
       timeout_seconds=self._timeout_seconds,
       stop=self._stop,
     )
     self._clients.append(client)
+    loop = environment_loop.EnvironmentLoop(
+      environments, client_lib.ThinActor(client, self._spec, len(ids))
+    )
     loop.read_info(self._settings.info)
     return loop
 
@@ -129,19 +131,3 @@ class ThinActorNode(acting.ActingNode):
         stack.callback(self._environments.pop().close)
       while self._clients:
         stack.callback(self._clients.pop().close)
-
-
-def make_loop(
-  address: str,
-  environments: environment_batches.EnvironmentBatch,
-  spec: Any,
-  environment_ids: Sequence[int],
-  **client_settings,
-) -> tuple[environment_loop.EnvironmentLoop, client_lib.InferenceClient]:
-  """Connects environments to a server; the caller must close the client."""
-  client = client_lib.InferenceClient(
-    address, spec, environment_ids, **client_settings
-  )
-  actor = client_lib.ThinActor(client, spec, len(environment_ids))
-  loop = environment_loop.EnvironmentLoop(environments, actor)
-  return loop, client

@@ -1,11 +1,10 @@
 """Central inference: thin actors around inference servers.
 
-Replay, coordinator and learner are those of `distributed`. Actors and evaluator
+Replay, coordinator, learner and evaluator are those of `distributed`. Actors
 stream time steps to an inference server, in the learner's process or in its
 own, which selects actions and writes to replay.
 """
 
-import contextlib
 import dataclasses
 import functools
 import math
@@ -124,11 +123,9 @@ class Central(
     homes = [one.name if is_apart else kinds.LEARNER.name for one in servers]
     planned.plan(
       kinds.EVALUATOR.name,
-      _make_evaluator,
-      [homes[0], kinds.COORDINATOR.name],
+      parts.make_evaluator,
+      [kinds.LEARNER.name, kinds.COORDINATOR.name],
       session=session,
-      server=servers[0].name,
-      home=homes[0],
     )
     experiment = session.experiment
     for index in range(experiment.num_actors):
@@ -164,7 +161,6 @@ class Central(
         # Batch size of each connection's requests.
         rows=num_actors * self.lane_sizes(session.experiment),
         device=self.inference_device(index),
-        evaluates=index == 0,
       ),
       [kinds.REPLAY.name, *learner, kinds.COORDINATOR.name],
     )
@@ -183,51 +179,21 @@ def _make_server(context, session, is_apart, device, **settings):
   """Makes an inference server, in the learner's process or apart."""
   if is_apart:
     devices.prepare('inference_devices', [device] if device else [])
-
-  def follow():
-    with components.runtime.compilation.on_device(device):
-      if is_apart:
-        return parts.fetch(context, session)
+  with components.runtime.compilation.on_device(device):
+    if is_apart:
+      network, variable_client = parts.fetch(context, session)
+    else:
       # The learner in this process has initialized its variables.
       network = session.experiment.builder.make_network(session.spec)
-    publisher = context.beside.publisher
-    return network, components.variables.LocalVariableClient(
-      publisher, network.variables
-    )
-
+      variable_client = components.variables.LocalVariableClient(
+        context.beside.publisher, network.variables
+      )
   return nodes.inference.InferenceNode(
     context,
     session,
-    follow=follow,
+    network=network,
+    variable_client=variable_client,
     transport=parts.connect(context, session),
     device=device,
     **settings,
-  )
-
-
-def _make_evaluator(context, session, server, home):
-  """Makes an evaluator that uses an inference server."""
-  experiment = session.experiment
-  if experiment.evaluation_episodes == 0:
-    return nodes.evaluator.EvaluatorNode(context, session, None)
-  address = context.find_address(server, experiment.timeout_seconds)
-  context.report_start('making its environments')
-  with contextlib.ExitStack() as stack:
-    environments = nodes.evaluator.make_environments(session)
-    stack.callback(environments.close)
-    loop, connection = nodes.thin_actor.make_loop(
-      address,
-      environments,
-      session.spec,
-      nodes.policies.evaluation_ids(session),
-      caller=context.caller,
-      purpose=components.inference.client.EVALUATION,
-      timeout_seconds=experiment.timeout_seconds,
-      stop=context.stop,
-    )
-    stack.callback(connection.close)
-    save = context.peers[home].evaluated_policy
-    close = stack.pop_all().close
-  return nodes.evaluator.EvaluatorNode(
-    context, session, nodes.evaluator.EvaluationSetup(loop, close, save)
   )

@@ -102,7 +102,7 @@ def make_evaluator(
   context: node.Context, session: 'session_lib.Session'
 ) -> node.Node:
   """Makes the evaluator of the learner's variables."""
-  return nodes.evaluator.make(
+  return nodes.evaluator.EvaluatorNode(
     context, session, lambda: fetch(context, session, update_period=1)
   )
 

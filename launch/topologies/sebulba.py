@@ -5,6 +5,7 @@ between devices.
 """
 
 import dataclasses
+import functools
 from concurrent import futures
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,7 +21,6 @@ from repertory.launch.topologies import device_settings, parts, topology
 if TYPE_CHECKING:
   from repertory.components import transports, variables
   from repertory.components.transports import experience as experience_lib
-  from repertory.launch.nodes import rounds
 
 
 @topology.register
@@ -146,12 +146,15 @@ class _Learner(NamedTuple):
 
   publisher: 'variables.Publisher'
   transport: 'transports.InProcessTransport'
-  rounds: 'rounds.Rounds | None'  # Schedule of a deterministic run.
+  rounds: 'nodes.rounds.Rounds | None'  # Schedule of a deterministic run.
 
 
 def _make_learner(context, session, num_actors, topology, made):
   """Makes transport, learner, publisher and rounds, in this order."""
-  is_deterministic = session.experiment.deterministic
+  is_deterministic, interruption = (
+    session.experiment.deterministic,
+    context.stop,
+  )
   if is_deterministic:
     context = nodes.rounds.finishing_rounds(context)
   with topology.on_learner_devices():
@@ -159,15 +162,17 @@ def _make_learner(context, session, num_actors, topology, made):
       context.stop,
       num_actors if _inserts_round_robin(session.experience) else None,
     )
-    learner = nodes.learner.LearnerNode(context, session, transport)
+    if is_deterministic:
+      rounds = nodes.rounds.Rounds(session, num_actors, transport)
+      learner = nodes.rounds.RoundLearnerNode(
+        context, session, transport, rounds, interruption
+      )
+    else:
+      rounds = None
+      learner = nodes.learner.LearnerNode(context, session, transport)
     try:
       # Before the first update, which must not overlap with a read.
       publisher = learner.publisher
-      rounds = None
-      if is_deterministic:
-        rounds = nodes.rounds.make(
-          session, num_actors, transport, publisher, context.stop
-        )
     except BaseException:
       learner.close()
       raise
@@ -186,29 +191,22 @@ def _make_evaluator(context, session, device, made):
     )
 
   with components.runtime.compilation.on_device(device):
-    return nodes.evaluator.make(context, session, follow)
+    return nodes.evaluator.EvaluatorNode(context, session, follow)
 
 
 def _make_actor(context, session, index, ids, device, made):
   """Makes an actor, with a copy of the learner's variables."""
   publisher, transport, rounds = _wait_for(made, context, session)
+  make_node = nodes.actor.ActorNode
+  if rounds is not None:
+    context = nodes.rounds.finishing_rounds(context)
+    make_node = functools.partial(nodes.rounds.RoundActorNode, rounds, index)
   with components.runtime.compilation.on_device(device):
     network = session.experiment.builder.make_network(session.spec)
-    if rounds is not None:
-      return nodes.rounds.RoundActorNode(
-        context,
-        session,
-        index,
-        ids,
-        network=network,
-        publisher=publisher,
-        transport=transport,
-        rounds=rounds,
-      )
     wait = components.replay.local.WaitPolicy(
       session.experiment.timeout_seconds, context.stop
     )
-    return nodes.actor.ActorNode(
+    return make_node(
       context,
       session,
       ids,

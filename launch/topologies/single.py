@@ -21,7 +21,6 @@ class Single(topology.Topology):
   launch_types = ('local_mt',)
   can_be_deterministic = True
   can_be_eager = True
-  has_bellman_updaters = True
 
   replay_server: bool = settings.field(
     False,
@@ -52,8 +51,7 @@ class Single(topology.Topology):
     """Alternates acting and learning, in the same order in every run.
 
     After each step of the environment batch the learner takes all batches that
-    are due. With a Bellman updater, that one takes them, and after each batch
-    of targets the learner takes the target batches that are due.
+    are due.
     """
     with (
       components.runtime.compilation.eagerly(session.experiment.eager),
@@ -63,33 +61,24 @@ class Single(topology.Topology):
       transport = _make_transport(thread, session, interruption)
       learner = thread.make(
         kinds.LEARNER.name,
-        lambda context: nodes.learner.LearnerNode(
-          context, session, transport.learned
-        ),
+        lambda context: nodes.learner.LearnerNode(context, session, transport),
       )
-      updater = _make_bellman_updater(thread, session, transport, learner)
       actor = _make_actor(thread, session, transport, learner)
       evaluator = thread.make_evaluator(learner)
 
       # Acting and learning alternate; neither blocks on the rate limiter.
-      sources = [actor] if updater is None else [actor, updater]
-      with thread.working(learner, evaluator, sources):
+      with thread.working(learner, evaluator, [actor]):
         while thread.has_steps_left():
           with thread.named(actor):
             thread.steps += actor.step()
-          if updater is None:
-            with thread.named(learner):
-              learner.catch_up(actor.num_items, actor.flush)
-          else:
-            _compute_targets_and_learn(thread, actor, updater, learner)
+          with thread.named(learner):
+            learner.catch_up(actor.num_items, actor.flush)
           thread.evaluate_if_due()
           thread.report_if_due()
     return thread.status
 
   def call_graph(self, session):
     users = [kinds.ACTOR.name, kinds.LEARNER.name]
-    if session.experience.with_targets is not None:
-      users.insert(1, kinds.BELLMAN_UPDATER.name)
     calls = [
       (name, kinds.COORDINATOR.name) for name in (*users, kinds.EVALUATOR.name)
     ]
@@ -110,34 +99,6 @@ def _make_transport(thread, session, interruption):
       server.address, session.experiment.timeout_seconds, interruption
     )
   )
-
-
-def _make_bellman_updater(thread, session, transport, learner):
-  """Makes the Bellman updater of an agent that has one, else returns None."""
-  if session.experience.with_targets is None:
-    return None
-  return thread.make(
-    kinds.BELLMAN_UPDATER.numbered(0),
-    lambda context: nodes.bellman_updater.make_beside(
-      context,
-      session,
-      learner,
-      learner.exports,
-      transport,
-      max_pending_items=sys.maxsize,
-    ),
-  )
-
-
-def _compute_targets_and_learn(thread, actor, updater, learner):
-  """Lets the updater catch up with the actor, and the learner with it."""
-
-  def learn():
-    with thread.named(learner):
-      learner.catch_up(updater.num_items, updater.flush)
-
-  with thread.named(updater):
-    updater.catch_up(actor.num_items, actor.flush, learn)
 
 
 def _make_actor(thread, session, transport, learner):
@@ -162,5 +123,5 @@ def _make_actor(thread, session, transport, learner):
       if states.restored:
         actor.restore(states.restored)
       if experiment.checkpoint_replay:
-        states.source = nodes.actor.SingleActorSnapshots(actor)
+        states.take = nodes.actor.take_states_of(actor)
   return actor

@@ -12,13 +12,11 @@ from dm_env import specs
 
 from repertory import launch
 from repertory.agents import dqn
-from repertory.components import replay, variables
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator
 from repertory.launch.experiments import directories
-from repertory.launch.nodes import inference
 from repertory.launch.topologies import central
-from support.launch import log_files, lone_nodes, sessions
+from support.launch import log_files, sessions
 from support.system import rare_cases
 
 _LENGTH = 12
@@ -182,28 +180,3 @@ def test_a_full_disk_keeps_the_last(tmp_path, make_coordinator, monkeypatch):
   assert _kept(tmp_path).state['counts']['learner_steps'] == 1
   # So that a policy better than the saved one can replace it.
   assert counts.report_evaluation([1.5], [1])
-
-
-def test_server_that_was_started_since_has_nothing_to_keep(tmp_path):
-  with sessions.open_session(_make_experiment(tmp_path)) as session:
-    counts = coordinator.Coordinator(session)
-    publishers = []
-
-    def follow():
-      network = session.experiment.builder.make_network(session.spec)
-      publishers.append(variables.Publisher(network.variables))
-      return network, variables.LocalVariableClient(
-        publishers[-1], network.variables
-      )
-
-    context = lone_nodes.make_context('inference/0', counts)
-    transport = session.make_transport(replay.Connection('nowhere'))
-    server = inference.InferenceNode(
-      context, session, follow=follow, transport=transport, rows=[1]
-    )
-    try:
-      with pytest.raises(RuntimeError, match='started after that evaluation'):
-        server.served['evaluated_policy']()
-    finally:
-      server.close()
-      counts.close()

@@ -140,10 +140,12 @@ def _act_locally(session, coordinator, connection, source):
 
 def _act_centrally(session, coordinator, connection, source, num_connections):
   context = lone_nodes.make_context('inference/0', coordinator, connection.stop)
+  network, variable_client = _fetch(context, session, source)
   server = inference.InferenceNode(
     context,
     session,
-    follow=lambda: _fetch(context, session, source),
+    network=network,
+    variable_client=variable_client,
     transport=session.make_transport(connection),
     rows=[_PER_ACTOR] * _NUM_ACTORS,
   )

@@ -35,12 +35,11 @@ class TestMeans:
   def test_variables_of_all(self):
     means = _means(*_NAMES)
     one, other = np.array([1.0]), np.array([5.0])
+    assert means.reported() == {}
     means.update(_NAMES[0], {'policy/0000/w': one})
-    assert means.learned_by_others(_NAMES[0]) == {}
     means.update(_NAMES[1], {'policy/0000/w': other})
     (both,), steps = means.get_variables(['policy', 'learner_steps'])
     assert both == 3 and steps == 0
-    assert means.learned_by_others(_NAMES[0])['policy/0000/w'] == 5
     assert means.distances() == dict.fromkeys(_NAMES, 2.0)
     with pytest.raises(KeyError, match=r"'critic'; there are \['policy'\]"):
       means.get_variables(['critic'])

@@ -54,21 +54,6 @@ def test_waits_for_new_archives_of_all(tmp_path):
   assert [float(state['x']) for state in deposits.saved()] == [3, 5]
 
 
-def test_restarted_learner_is_not_waited_for(tmp_path):
-  deposits = _make(tmp_path)
-  deposits.restart(_NAMES[0])
-  assert not deposits.prepare()
-  for index in range(2):
-    _send(deposits, tmp_path, index, 4)
-  deposits.flush()
-  _send(deposits, tmp_path, 0, 9)
-  deposits.restart(_NAMES[1])
-  assert deposits.prepare()
-  deposits.remove_snapshots()
-  deposits.flush()
-  assert [float(state['x']) for state in deposits.saved()] == [9, 4]
-
-
 def _restore(tmp_path, num_learners=2):
   """Writes the files of a checkpoint, with the index of each learner."""
   folder = tmp_path / '.replay' / '0-restored'
@@ -85,8 +70,7 @@ def test_restored_files_are_kept_until_newer_ones_come(tmp_path):
   folder = _restore(tmp_path)
   deposits = _make(tmp_path)
   _send(deposits, tmp_path, 0, 9)
-  deposits.restart(_NAMES[1])  # It begins again from what was restored.
-  assert deposits.prepare()
+  assert deposits.is_complete and not deposits.prepare()
   deposits.flush()
   assert [float(state['x']) for state in deposits.saved()] == [9, 1]
   assert not list(folder.iterdir())

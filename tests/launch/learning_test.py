@@ -215,7 +215,7 @@ _CASES = {
   ),
   'qtopt_train_buffer': _Case(
     'qtopt', _PENDULUM, 'train_buffer_size=10000', 10_000, -200,
-    deadline_seconds=3_600,
+    deadline_seconds=3_600, topologies=[('distributed', 'local_mt')],
   ),
   # The share of successes; a random policy has 0.2.
   'qtopt_reach': _Case(

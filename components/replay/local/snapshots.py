@@ -34,18 +34,14 @@ COUNTS = ('inserts', 'samples', 'random')
 
 
 def write(
-  directory: str,
-  *found: tuple[tables.TableSpec, table_lib.Contents],
+  directory: str, table: tables.TableSpec, contents: table_lib.Contents
 ) -> str:
-  """Writes a snapshot of a table, and of others into its subfolders.
+  """Writes a snapshot of a table.
 
   When complete, it replaces the directory's previous one. Returns its folder.
   """
   with replacing(directory) as (folder, path):
-    for i, (table, contents) in enumerate(found):
-      part = os.path.join(folder, table.name if i else '')
-      os.makedirs(part, exist_ok=True)
-      _write(part, table, contents)
+    _write(folder, table, contents)
   return path
 
 
@@ -71,18 +67,14 @@ def _write(
     json.dump(state, file, indent=2)
 
 
-def read(
-  directory: str, table: tables.TableSpec, part: str = ''
-) -> table_lib.Contents | None:
+def read(directory: str, table: tables.TableSpec) -> table_lib.Contents | None:
   """Reads the snapshot in a directory, of any name; returns None without one.
 
-  `part` is the subfolder of a further table, '' for the first one. Raises a
-  CheckpointError if the files are not a snapshot, or of another table.
+  Raises a CheckpointError if the files are not a snapshot, or of another table.
   """
   folder = find(directory)
   if folder is None:
     return None
-  folder = os.path.join(folder, part) if part else folder
   if not os.path.exists(os.path.join(folder, _STATE)):
     raise checkpointing.CheckpointError(
       f'{folder} cannot be read: it is not a snapshot of a table.'

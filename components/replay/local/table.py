@@ -40,16 +40,6 @@ class Contents:
   random: Mapping[str, Any]
   actors: bytes = b''
 
-  def until(self, inserts: int) -> 'Contents':
-    """Returns the contents without the items after the first `inserts` ones."""
-    num_left = len(self.priorities) - (self.inserts - inserts)
-    return dataclasses.replace(
-      self,
-      leaves=[leaf[:num_left] for leaf in self.leaves],
-      priorities=self.priorities[:num_left],
-      inserts=inserts,
-    )
-
 
 def check(table: tables.TableSpec) -> None:
   """Raises a ValueError that names what needs a replay server, if anything."""

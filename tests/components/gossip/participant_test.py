@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import socket
 import struct
 import threading
 import time
@@ -82,17 +81,20 @@ def test_one_that_starts_again_is_found(add):
   _exchange_until(again, 2, 2.0, lambda mixed: mixed['w'][0] == 4)
 
 
-@pytest.fixture(name='inlet')
-def _inlet():
-  like = np.zeros([3], np.float32)
-  made = participant.Inlet(['a'], like, callers.Fencing('token'))
+@pytest.fixture(name='alone')
+def _alone():
+  """One whose only neighbor, 'a', does not listen."""
+  made = participant.Participant(
+    _arrays(0.0), 'ring', ['a', 'b'], find=lambda name: None,
+    caller=callers.Caller('b', 0, 'token'),
+  )  # fmt: skip
   yield made
   made.close()
 
 
-def _greet(inlet, **changes):
+def _greet(receiver, **changes):
   """Connects a raw socket, and sends a caller identity."""
-  stream = addresses.connect(inlet.address, _SECONDS)
+  stream = addresses.connect(receiver.address, _SECONDS)
   text = json.dumps(
     {'name': 'a', 'generation': 0, 'token': 'token', **changes}
   ).encode()
@@ -104,37 +106,38 @@ def _greet(inlet, **changes):
   'changes',
   [{'token': 'stolen'}, {'generation': 'old'}, {'name': 'z'}, {'more': [0]}],
 )
-def test_links_of_strangers_are_closed(inlet, changes):
-  with contextlib.closing(_greet(inlet, **changes)) as stream:
+def test_links_of_strangers_are_closed(alone, changes):
+  with contextlib.closing(_greet(alone, **changes)) as stream:
     _check_ended(stream)
-  assert inlet.num_messages == 0
+  assert alone.num_messages == 0
 
 
-def test_nonsense_ends_its_link_alone(inlet):
-  with contextlib.closing(_greet(inlet)) as good:
-    good.sendall(struct.pack('<qQ', 3, 12) + bytes(12))
-    _wait(lambda: inlet.num_messages == 1)
-    with contextlib.closing(_greet(inlet, name='\0')) as bad:
+def _message(version, value):
+  vector = np.full([3], value, np.float32).tobytes()
+  return struct.pack('<qQ', version, len(vector)) + vector
+
+
+def test_nonsense_ends_its_link_alone(alone):
+  with contextlib.closing(_greet(alone)) as good:
+    good.sendall(_message(3, 7.0))
+    _wait(lambda: alone.num_messages == 1)
+    with contextlib.closing(_greet(alone, name='\0')) as bad:
       _check_ended(bad)
-    good.sendall(struct.pack('<qQ', 4, 12) + bytes(12))
-    _wait(lambda: inlet.num_messages == 2)
-    # Only the newest is kept, and read once.
-    assert [message.version for message in inlet.take_unread()] == [4]
-    assert inlet.take_unread() == []
+    good.sendall(_message(4, 8.0))
+    _wait(lambda: alone.num_messages == 2)
+    # Only the newest is kept, and mixed in once.
+    assert alone.exchange(6, _arrays(0.0))['w'][0] == 4
+    assert alone.age_steps == 2
+    assert alone.exchange(7, _arrays(0.0)) is None
     # Messages of another length are refused, too.
     good.sendall(struct.pack('<qQ', 5, 1 << 40))
     _check_ended(good)
 
 
-def test_slow_handshakes_are_refused(inlet, monkeypatch):
-  monkeypatch.setattr(participant, 'TIMEOUT_SECONDS', 0.5)
-  slow = addresses.connect(inlet.address, _SECONDS)
-  deadline = time.monotonic() + _SECONDS
-  with pytest.raises(OSError, match=r'pipe|reset'):
-    while time.monotonic() < deadline:
-      slow.sendall(b' ')  # Each byte comes soon after the previous one.
-      time.sleep(0.01)
-  slow.close()
+def test_silent_handshakes_are_refused(alone, monkeypatch):
+  monkeypatch.setattr(participant, 'TIMEOUT_SECONDS', 0.2)
+  with contextlib.closing(addresses.connect(alone.address, _SECONDS)) as silent:
+    _check_ended(silent)
 
 
 def _check_ended(stream):
@@ -150,18 +153,18 @@ def _wait(condition):
 
 
 def test_a_neighbor_that_reads_nothing_blocks_nobody():
-  listener, address = addresses.listen(addresses.make_address())
+  listener, address = addresses.listen()
   listener.setblocking(True)
-  outlet = participant.Outlet(
-    'b', lambda: address, callers.Caller('a', 0, 'token')
-  )
+  arrays = {'w': np.zeros([1 << 20], np.float32)}
+  sender = participant.Participant(
+    arrays, 'ring', ['a', 'b'], find=lambda name: address,
+    caller=callers.Caller('a', 0, 'token'),
+  )  # fmt: skip
   stream, _ = listener.accept()
   stream.makefile('rb').readline()
-  vector = np.zeros([1 << 20], np.float32)
-  # 4 GB that are never read: sending them would block for ever.
-  for version in range(1000):
-    outlet.put(version, vector)
-  stream.shutdown(socket.SHUT_RDWR)
+  # 400 MB that are never read: sending them would block for ever.
+  for version in range(100):
+    sender.exchange(version, arrays)
+  sender.close()
   stream.close()
   listener.close()
-  outlet.close()

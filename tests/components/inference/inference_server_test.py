@@ -1,7 +1,6 @@
 """Tests of an inference server with thin actors in real environments."""
 
 import functools
-import threading
 
 import numpy as np
 import pytest
@@ -9,7 +8,7 @@ import tensorflow as tf
 
 from repertory.components import actors, variables
 from repertory.components.actors import environment_loop
-from repertory.components.inference import client
+from repertory.components.runtime import network_interfaces
 from repertory.environments.games import catch, memory_chain
 from support.agents import acting_policies, counting_policy
 from support.launch import inference_fixture, raw_lane
@@ -21,31 +20,6 @@ ENVIRONMENTS = {
   'catch': functools.partial(catch.Catch, 4, 5),
   'memory_chain': functools.partial(memory_chain.MemoryChain, 3),
 }
-
-
-class _SlowVariables:
-  """Variables that arrive when the gate is open."""
-
-  version = 0
-
-  def __init__(self):
-    self.asked = threading.Event()
-    self.gate = threading.Event()
-    self.has_answered = False
-
-  def update(self, wait=False):
-    if wait:
-      self.asked.set()
-      assert self.gate.wait(inference_fixture.DEADLINE_SECONDS)
-      self.has_answered = True
-
-
-def serving_evaluation(evaluation_variables):
-  """Serves training and evaluation, both with echoes."""
-  return inference_fixture.serving(
-    evaluation_policy=inference_fixture.EchoPolicy(),
-    evaluation_variables=evaluation_variables,
-  )
 
 
 def make_policy(kind, spec):
@@ -94,45 +68,21 @@ class TestLikeLocal:
         inference_fixture.assert_same_calls(adder.calls, expected, all_ended)
 
   @pytest.mark.parametrize(
-    ('kind', 'address'),
+    ('kind', 'host'),
     [
-      ('recurrent_epsilon_greedy', None),
-      ('stochastic', 'tcp:127.0.0.1:0'),
+      ('recurrent_epsilon_greedy', 'localhost'),
+      ('stochastic', '127.0.0.1'),
     ],
   )
-  def test_several_lanes_of_several_sizes(self, kind, address):
+  def test_several_lanes_of_several_sizes(self, kind, host):
     self.check(
       kind,
       ENVIRONMENTS['memory_chain'],
       [(3,), (0, 5, 9), (1, 8)],
       40,
       buckets=(1, 2, 4, 6),
-      address=address,
+      interface=network_interfaces.Interface(host, ('lo',)),
     )
-
-  def test_evaluation_keeps_nothing_and_disturbs_nothing(self):
-    make_environment = ENVIRONMENTS['memory_chain']
-    spec = inference_fixture.make_spec(make_environment)
-    make = functools.partial(make_policy, 'stochastic', spec)
-    with inference_fixture.serving(
-      make(), spec, num_environments=10, evaluation_policy=make()
-    ) as it:
-      training = inference_fixture.ThinLoop(it, make_environment, (2, 6))
-      # The ids are those of another role, and so is the actor's name.
-      evaluation = inference_fixture.ThinLoop(
-        it, make_environment, (6, 2), purpose=client.EVALUATION
-      )
-      for step in range(30):
-        for _ in range(step % 3):
-          evaluation.loop.step()
-        training.loop.step()
-      evaluation.run(5)
-      training.run(10)
-      (adder,) = it.adders
-      assert adder.batch_size == 2
-      inference_fixture.assert_same_calls(
-        adder.calls, local_calls(make(), make_environment, (2, 6), 40)
-      )
 
 
 class TestRaw:
@@ -184,40 +134,6 @@ class TestRaw:
     for version, (action, _, _) in zip(versions, adder.calls[1:]):
       assert action[0, 3] == version
 
-  def test_evaluation_starts_with_the_newest_variables(self):
-    waits = []
-
-    class Waiting:
-      version = 0
-
-      def update(self, wait=False):
-        waits.append(wait)
-
-    with serving_evaluation(Waiting()) as it:
-      training = it.connection([0])
-      evaluation = it.connection([0], purpose='evaluation')
-      for now in range(2):
-        training.step(now)
-      assert waits == []
-      for now in range(2):
-        evaluation.step(now)
-      # Later variables would not be those of the evaluated policy.
-      assert waits == [True]
-
-  def test_inference_continues_while_an_evaluation_waits_for_variables(self):
-    variables = _SlowVariables()
-    with serving_evaluation(variables) as it:
-      training = it.connection([0])
-      evaluation = it.connection([0], purpose='evaluation')
-      evaluation.send(0)
-      assert variables.asked.wait(inference_fixture.DEADLINE_SECONDS)
-      for now in range(2):
-        training.step(now)
-      assert not variables.has_answered
-      variables.gate.set()
-      evaluation.receive()
-      assert variables.has_answered
-
   def test_variables_that_never_come_end_the_server(self):
     class Failing:
       version = 0
@@ -227,7 +143,7 @@ class TestRaw:
 
     with (
       pytest.raises(TimeoutError, match='no variables'),
-      serving_evaluation(Failing()) as it,
+      inference_fixture.serving(variables=Failing()) as it,
     ):
-      it.connection([0], purpose='evaluation').send(0)
+      it.connection([0]).send(0)
       it.call.result()

@@ -3,11 +3,9 @@
 import contextlib
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from repertory.components import adders, replay, transports, types
-from repertory.components.replay import local
 from repertory.components.transports import experience
 from support.replay import replay_fixture
 
@@ -32,16 +30,6 @@ def _describe():
     [replay.uniform(signature, 1000, limit)],
     batch_size=_B,
     with_targets=experience.Experience(_ITEMS, [targets], batch_size=_B),
-  )
-
-
-def _open(**settings):
-  return transports.InProcessTransport(
-    _describe(),
-    transports.make_adder,
-    seed=0,
-    place=local.WaitPolicy(20.0),
-    **settings,
   )
 
 
@@ -71,37 +59,6 @@ def _make_writer(transport):
 
 def _inserts(end):
   return {name: status.inserts for name, status in end.statuses().items()}
-
-
-def test_all_sides_keep_the_ratios():
-  """Each side continues until it needs the others, and no further."""
-  transport = _open()
-  updaters, learners = (
-    leg.make_learner_side() for leg in (transport, transport.learned)
-  )
-  # Without updaters: 2 n − 0 ≤ 2 · 4 + 12.
-  with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
-    _act(transport, range(100))
-  assert _inserts(learners) == {'replay': 10, 'train_buffer': 0}
-  # Without a learner: n − 0 ≤ 1 · 4 + 2 · (4 + 1 · 4), which are five batches.
-  writer = _make_writer(transport)
-  with pytest.raises(replay.DeadlockError, match="Table 'train_buffer'"):
-    for _ in range(100):
-      _label(updaters.batches, writer)
-  assert _inserts(learners)['train_buffer'] == 20
-  assert learners.statuses()['replay'].samples == 24
-  # Without updaters again: 20 + 4 − m ≥ 1 · 4 − 16, because the sixth batch
-  # arrives once there is room. The first stage is not sampled any further.
-  with pytest.raises(replay.DeadlockError, match="Table 'train_buffer'"):
-    for _ in range(100):
-      next(learners.batches)
-  assert learners.statuses()['train_buffer'].samples == 36
-  assert learners.statuses()['replay'].samples == 24
-  # Without actors: 2 · 11 − s ≥ 2 · 4 − 12, and one item was pending.
-  with pytest.raises(replay.DeadlockError, match="Table 'replay'"):
-    for _ in range(100):
-      _label(updaters.batches, writer)
-  assert learners.statuses()['replay'].samples == 24
 
 
 def test_leads_over_a_server():

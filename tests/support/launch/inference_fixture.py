@@ -11,9 +11,7 @@ import tree
 from repertory.components import interfaces, specs
 from repertory.components.actors import environment_loop
 from repertory.components.inference import (
-  addresses,
   client,
-  connections,
   server,
   state_store,
 )
@@ -114,12 +112,9 @@ class Serving:
     *,
     num_environments=16,
     buckets=(1, 4),
-    evaluation_policy=None,
-    address=None,
     make_adder=GatedAdder,
     configure=lambda adder: None,
     variables=None,
-    evaluation_variables=None,
     **settings,
   ):
     self.spec = spec
@@ -129,26 +124,14 @@ class Serving:
     self._configure = configure
     self._closing = []
 
-    def make_store(policy):
-      return state_store.StateStore(
-        policy, spec.observations, num_environments, buckets
-      )
-
-    roles = {
-      client.TRAINING: connections.Role(
-        make_store(policy or EchoPolicy()), self._make_adder, variables
-      )
-    }
-    if evaluation_policy is not None:
-      roles[client.EVALUATION] = connections.Role(
-        make_store(evaluation_policy),
-        variables=evaluation_variables,
-        refreshes_at_start=evaluation_variables is not None,
-      )
+    store = state_store.StateStore(
+      policy or EchoPolicy(), spec.observations, num_environments, buckets
+    )
     self.server = server.InferenceServer(
-      address or addresses.make_address(),
       spec,
-      roles,
+      store,
+      self._make_adder,
+      variables,
       stop=self.stop,
       **settings,
     )

@@ -3,7 +3,6 @@
 import contextlib
 import json
 import socket
-import uuid
 
 import dm_env
 import numpy as np
@@ -50,10 +49,8 @@ def hello(ids, **changes):
   message = {
     'protocol': frames.PROTOCOL,
     'actor': 'raw',
-    'run_id': uuid.uuid4().hex,
     'generation': 0,
     'token': '',
-    'purpose': client.TRAINING,
     'environment_ids': list(ids),
     'timestep': frames.describe(client.timestep_leaves(SPEC)),
     'action': frames.describe(client.action_leaves(SPEC)),

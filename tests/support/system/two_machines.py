@@ -104,7 +104,7 @@ def main():
     with contextlib.closing(socket.create_server((_HERE, 0))) as unfiltered:
       port = unfiltered.getsockname()[1]
       results['what has no filter', 'a stranger'] = _connect(port, stranger)
-    listener, address = addresses.listen(addresses.make_address(both))
+    listener, address = addresses.listen(both)
     with listener:
       port = int(address.rpartition(':')[2])
       for who, command in (
