@@ -9,7 +9,6 @@ if TYPE_CHECKING:
   from repertory.components.transports.in_process import (
     ActorStates,
     InProcessTransport,
-    check_in_process,
   )
   from repertory.components.transports.learner_side import (
     ActorSnapshots,
@@ -36,7 +35,7 @@ __all__ = [
   'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorSnapshots', 'ActorState',
   'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
   'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
-  'check_in_process', 'check_offline', 'make_adder', 'unlimited',
+  'check_offline', 'make_adder', 'unlimited',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

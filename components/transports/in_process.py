@@ -65,10 +65,9 @@ class InProcessTransport(transport.Transport):
         transport of `at`; None for no order.
 
     Raises:
-      ValueError: If the experience needs a replay server.
+      ValueError: If leaves of the items are not numeric, of known shape.
       CheckpointError: If the snapshot cannot be read, or is of another table.
     """
-    check_in_process(experience)
     self._experience = experience
     self._adder_factory = adder_factory
     self._place = place or local.WaitPolicy()
@@ -113,19 +112,6 @@ class InProcessTransport(transport.Transport):
 
   def make_learner_side(self) -> learner_side.LearnerSide:
     return InProcessLearnerSide(self)
-
-
-def check_in_process(experience: experience_lib.Experience) -> None:
-  """Raises a ValueError that names what needs a replay server, if anything."""
-  if len(experience.tables) > 1:
-    names = [table.name for table in experience.tables]
-    raise ValueError(
-      'tables of an experience, without a replay server, must be one table; '
-      f'got {names}.'
-    )
-  local.check(experience.table)
-  if experience.with_targets is not None:
-    check_in_process(experience.with_targets)
 
 
 class InProcessLearnerSide(learner_side.LearnerSide):

@@ -184,8 +184,10 @@ class OfflineTransport(in_process.InProcessTransport):
     """Restores the sampler if `state` is of the same data; returns success."""
     if state['checksum'] != self.checksum:
       return False
-    changes = {key: state[key] for key in state if key != 'checksum'}
+    changes = {key: state[key] for key in snapshots.COUNTS if key in state}
     contents = self._table.copy(has_leaves=False)
+    if (priorities := state.get('priorities')) is not None:
+      changes['items'] = contents.items._replace(priorities=priorities)
     self._table.restore(dataclasses.replace(contents, **changes))
     return True
 
@@ -207,7 +209,7 @@ def unlimited(
 def check_offline(experience: experience_lib.Experience) -> None:
   """Raises a ValueError that says why recorded data do not suffice, if so."""
   table, extras = experience.table, experience.items.extras_spec
-  if table.is_queue or table.max_times_sampled:
+  if table.is_queue:
     raise ValueError(
       'it learns from each item once, soon after acting: recorded data come '
       'from another policy, and are sampled repeatedly. Use an agent with a '
@@ -220,7 +222,6 @@ def check_offline(experience: experience_lib.Experience) -> None:
       f'its items need outputs of its own policy with each action ({extras}), '
       'which recorded data lack'
     )
-  in_process.check_in_process(experience)
 
 
 class _OfflineLearnerSide(in_process.InProcessLearnerSide):
@@ -248,7 +249,8 @@ class _OfflineLearnerSide(in_process.InProcessLearnerSide):
     state['checksum'] = self._checksum
     with snapshots.replacing(self._checkpoint_directory) as (folder, path):
       path_of_priorities = os.path.join(folder, _PRIORITIES)
-      np.save(path_of_priorities, contents.priorities, allow_pickle=False)
+      priorities = contents.items.priorities
+      np.save(path_of_priorities, priorities, allow_pickle=False)
       with open(os.path.join(folder, _STATE), 'w') as file:
         json.dump(state, file, indent=2)
     return path

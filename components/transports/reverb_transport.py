@@ -74,7 +74,7 @@ class _ReverbLearnerSide(learner_side.LearnerSide):
       )
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
-    tables = self._experience.tables
+    tables = [self._experience.table]
     return replay.table_status(self._connection.client, tables)
 
   def take_snapshot(self) -> Callable[[], str]:
