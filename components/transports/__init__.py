@@ -6,16 +6,7 @@ from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.transports.demonstrations import Demonstrations
-  from repertory.components.transports.in_process import (
-    ActorStates,
-    InProcessTransport,
-  )
-  from repertory.components.transports.learner_side import (
-    ActorSnapshots,
-    ActorState,
-    LearnerSide,
-    Snapshots,
-  )
+  from repertory.components.transports.in_process import InProcessTransport
   from repertory.components.transports.offline_transport import (
     OfflineTransport,
     check_offline,
@@ -27,6 +18,11 @@ if TYPE_CHECKING:
     OFFLINE,
     REVERB,
     SHARES,
+    ActorSnapshots,
+    ActorState,
+    ActorStates,
+    LearnerSide,
+    Snapshots,
     Transport,
     make_adder,
   )

@@ -3,25 +3,11 @@
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from repertory.components import replay
 from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
-from repertory.components.transports import learner_side, transport
-
-
-@dataclasses.dataclass
-class ActorStates:
-  """State of the actors in snapshots of the table.
-
-  Attributes:
-    restored: State from the initial snapshot; empty without one.
-    source: Source of the state for new snapshots; None for no state.
-  """
-
-  restored: bytes = b''
-  source: learner_side.ActorSnapshots | None = None
+from repertory.components.transports import transport
 
 
 class InProcessTransport(transport.Transport):
@@ -34,9 +20,6 @@ class InProcessTransport(transport.Transport):
   batches depend on their speeds, unless the table is a queue in round-robin
   order: then the k-th blocks of items of all writers follow on one another, and
   a writer that is early waits.
-
-  Attributes:
-    actors: State of the actors in snapshots.
   """
 
   kind = 'local'
@@ -68,17 +51,13 @@ class InProcessTransport(transport.Transport):
       ValueError: If leaves of the items are not numeric, of known shape.
       CheckpointError: If the snapshot cannot be read, or is of another table.
     """
-    self._experience = experience
-    self._adder_factory = adder_factory
-    self._place = place or local.WaitPolicy()
-    self._checkpoint_directory = checkpoint_directory
+    place = place or local.WaitPolicy()
+    super().__init__(experience, adder_factory, place, checkpoint_directory)
     self._turn: int | None = None
     # The table that actors write to is first, the one of targets second.
     self._tables = [local.Table(experience.table, seed, num_turns)]
     if experience.with_targets is not None:
       self._tables.append(local.Table(experience.with_targets.table, seed + 1))
-    self._table = self._tables[0]
-    self.actors = ActorStates()
     if not checkpoint_directory:
       return
     for i, table in enumerate(self._tables):
@@ -95,82 +74,40 @@ class InProcessTransport(transport.Transport):
   ) -> 'InProcessTransport':
     """Returns this transport for an actor with its own waits and its turn."""
     one = copy.copy(self)
-    one._place, one._turn = place, turn
+    one.place, one._turn = place, turn
     return one
 
   @property
-  def learned(self) -> 'InProcessTransport':
-    later = copy.copy(self)
-    later._experience = self._experience.learned
-    later._table = self._tables[-1]
-    return later
+  def table(self) -> local.Table:
+    """The table of this stage."""
+    name = self.experience.table.name
+    return next(one for one in self._tables if one.description.name == name)
 
   def make_writer(self, **settings) -> replay.Writer:
     return local.LocalWriter(
-      self._table, self._place, turn=self._turn, **settings
+      self.table, self.place, turn=self._turn, **settings
     )
 
-  def make_learner_side(self) -> learner_side.LearnerSide:
-    return InProcessLearnerSide(self)
+  def make_batches(self) -> replay.Batches:
+    batch_size = self.experience.batch_size
+    return local.LocalBatches(self.table, batch_size, self.place)
 
-
-class InProcessLearnerSide(learner_side.LearnerSide):
-  """Learner side of a table of an in-process transport."""
-
-  kind = InProcessTransport.kind
-
-  def __init__(self, transport: InProcessTransport):
-    self._local_tables = transport._tables
-    self._local_table = table = transport._table
-    self._actors = transport.actors
-    self._actor_state: learner_side.ActorState | None = None
-    self._checkpoint_directory = transport._checkpoint_directory
-    experience, place = transport._experience, transport._place
-    super().__init__(experience, place)
-    self.batches = local.LocalBatches(table, experience.batch_size, place)
-    self.priorities = None
-    if experience.min_priority is not None:
-      self.priorities = local.LocalPriorities(table, experience.min_priority)
+  def make_priorities(self, floor: float) -> replay.Priorities:
+    return local.LocalPriorities(self.table, floor)
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
-    return {
-      table.description.name: table.status() for table in self._local_tables
-    }
+    return {one.description.name: one.status() for one in self._tables}
 
-  def prepare(self) -> bool:
-    source = self._actors.source
-    samples = self._local_tables[0].status().samples
-    return source is None or source.prepare(samples)
-
-  def flush(self) -> None:
-    super().flush()
-    source = self._actors.source
-    self._actor_state = None if source is None else source.take()
-
-  def counts(self) -> Mapping[str, int]:
-    return self._actor_state.counts if self._actor_state else {}
-
-  def describe(self) -> dict[str, Any]:
-    """As the base class; `is_exact` if a run would resume exactly."""
-    described, state = super().describe(), self._actor_state
-    described['is_exact'] = state is not None
-    if state is not None and state.num_inserts is not None:
-      name = self._local_tables[0].description.name
-      described['tables'][name]['inserts'] = state.num_inserts
-    return described
-
-  def take_snapshot(self) -> Callable[[], str]:
+  def take_snapshot(
+    self, actors: transport.ActorState | None
+  ) -> Callable[[], str]:
     directory = self._checkpoint_directory
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
-    copies = [(one.description, one.copy()) for one in self._local_tables]
-    state = self._actor_state
-    if state is not None:
+    copies = [(one.description, one.copy()) for one in self._tables]
+    if actors is not None:
       table, contents = copies[0]
-      if state.num_inserts is not None:
-        contents = contents.until(state.num_inserts)
-      copies[0] = table, dataclasses.replace(contents, actors=state.saved)
+      if actors.num_inserts is not None:
+        contents = contents.until(actors.num_inserts)
+      copies[0] = table, dataclasses.replace(contents, actors=actors.saved)
     return lambda: local.write(directory, *copies)
-
-  def remove_snapshots(self) -> None:
-    replay.remove_checkpoints(self._checkpoint_directory)
