@@ -5,7 +5,7 @@
     repertory train --agent=examples.own_agent:OwnBuilder --env=catch:6x5
 
 - Its network has layer normalization; DQN's does not.
-- Its replay table removes the item of lowest priority, not the oldest.
+- Its actors may run further ahead of the learner.
 - It explores by sampling from softmax(values / temperature), with a different
   temperature in each environment, instead of ε-greedily.
 
@@ -104,7 +104,9 @@ class OwnBuilder(dqn.DQNBuilder):
 
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)
-    return experience.with_table(remover='min_heap')
+    limit = experience.table.rate_limit
+    limit = dataclasses.replace(limit, error_buffer=2 * limit.error_buffer)
+    return experience.with_table(rate_limit=limit)
 
   def make_policy(self, network, acting):
     if acting.evaluation:  # Greedy, as in DQN's evaluation.

@@ -1,7 +1,6 @@
 """Adder of n-step transitions."""
 
 import dataclasses
-from collections.abc import Sequence
 
 import dm_env
 import numpy as np
@@ -86,15 +85,11 @@ class TransitionAdder(adder.Adder):
     self._n_step = n_step
     self._discount = transitions.discount
     self._max_abs_reward = transitions.max_abs_reward
-    self._layout = _Layout(writer.table.signature, writer.shared)
-    # Small leaves of the latest steps: observation, action and extras; and
-    # rewards and discounts.
+    signature = writer.table.signature
+    self._num_before = len(tree.flatten(signature[:2]))
+    # The latest steps: observation, action and extras; rewards and discounts.
     self._starts = rings.Rings(n_step)
     self._outcomes = rings.Rings(n_step)
-    # References to large leaves, by time and slot: observations, and actions
-    # with extras.
-    self._seen = _references(n_step + 1, batch_size)
-    self._chosen = _references(n_step + 1, batch_size)
     self._now = 0
     self._observation: list[np.ndarray] = []
     # Time of the first step whose transition has not been written.
@@ -102,7 +97,7 @@ class TransitionAdder(adder.Adder):
 
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     self._now += 1
-    self._observe(timestep.observation, None)
+    self._observation = self._keep(timestep.observation)
     self.reset()
 
   def reset(self) -> None:
@@ -114,21 +109,15 @@ class TransitionAdder(adder.Adder):
     next_timestep: dm_env.TimeStep,
     extras: types.Nest = (),
   ) -> None:
-    layout = self._layout
-    choice = [*tree.flatten(action), *tree.flatten(extras)]
-    self._starts.write(
-      self._now,
-      [
-        *(self._observation[i] for i in layout.small_observations),
-        *(choice[i] for i in layout.small_choices),
-      ],
-    )
+    before = [*self._observation, *self._keep(action, len(self._observation))]
+    after = len(before) + 2 + len(self._observation)
+    self._starts.write(self._now, [*before, *self._keep(extras, after)])
     reward = next_timestep.reward
     if self._max_abs_reward is not None:
       reward = np.clip(reward, -self._max_abs_reward, self._max_abs_reward)
     self._outcomes.write(self._now, [reward, next_timestep.discount])
     self._now += 1
-    self._observe(next_timestep.observation, choice)
+    self._observation = self._keep(next_timestep.observation)
     step_types = next_timestep.step_type
     self._origins[step_types == _FIRST] = self._now  # The action was ignored.
     lengths = self._now - self._origins
@@ -142,53 +131,31 @@ class TransitionAdder(adder.Adder):
         self._write((last & (lengths >= length)).nonzero()[0], length)
     self._origins[full] += 1
 
-  def _observe(self, observation: types.Nest, choice: list | None) -> None:
-    """Stores an observation, and writes large leaves, also those of the action.
+  def _keep(self, nest: types.Nest, start: int = 0) -> list[np.ndarray]:
+    """Returns copies of leaves, and references to large ones.
 
-    `choice` has the leaves of action and extras; None if there was no step.
+    `start` is the index in a transition of the first leaf.
     """
-    # A copy, because the environment may overwrite its arrays.
-    self._observation = [np.array(leaf) for leaf in tree.flatten(observation)]
-    layout, size = self._layout, self._n_step + 1
-    if not layout.has_large:
-      return
-    num_seen = len(layout.large_observations)
-    large = [self._observation[i] for i in layout.large_observations]
-    for slot in range(self._batch_size):
-      references = self._writer.keep(
-        [
-          *(leaf[slot] for leaf in large),
-          *(choice and choice[i][slot] for i in layout.large_choices),
-        ]
-      )
-      self._seen[self._now % size][slot] = references[:num_seen]
-      self._chosen[(self._now - 1) % size][slot] = references[num_seen:]
+    leaves = dict(enumerate(tree.flatten(nest), start))
+    large = {i: leaves[i] for i in self._writer.shared if i in leaves}
+    if large:
+      leaves.update(self._writer.keep(large))
+    # Copies, because the environment may overwrite its arrays.
+    return [
+      leaf if i in large else np.array(leaf) for i, leaf in leaves.items()
+    ]
 
   def _write(self, slots: np.ndarray, length: int) -> None:
     """Writes the transitions of the last `length` steps of some slots."""
-    layout, size = self._layout, self._n_step + 1
-    start = self._now - length
-    leaves = layout.place(
-      self._starts.at(slots, start),
-      self._outcome(slots, length),
-      [self._observation[i][slots] for i in layout.small_observations],
-    )
-    if not layout.has_large:
-      self._writer.put(leaves)
-      return
-    num_actions = layout.num_large_actions
-    before, chosen = self._seen[start % size], self._chosen[start % size]
-    after = self._seen[self._now % size]
-    references = [
+    starts = self._starts.at(slots, self._now - length)
+    self._writer.put(
       [
-        *before[slot],
-        *chosen[slot][:num_actions],
-        *after[slot],
-        *chosen[slot][num_actions:],
+        *starts[: self._num_before],
+        *self._outcome(slots, length),
+        *(leaf[slots] for leaf in self._observation),
+        *starts[self._num_before :],
       ]
-      for slot in slots
-    ]
-    self._writer.put(leaves, references)
+    )
 
   def _outcome(self, slots: np.ndarray, length: int) -> list[np.ndarray]:
     """Sums the last k steps: Σ_i γ^i r_i Π_{j<i} d_j, γ^(k-1) Π_j d_j."""
@@ -201,47 +168,3 @@ class TransitionAdder(adder.Adder):
       total = total + product * next_reward
       product = product * next_discount
     return [total.astype(reward.dtype), product.astype(discount.dtype)]
-
-
-class _Layout:
-  """Positions of leaves in a transition, by size."""
-
-  def __init__(self, signature: types.Transition, large: Sequence[int]):
-    num_observations = len(tree.flatten(signature.observation))
-    num_actions = len(tree.flatten(signature.action))
-    self._num_leaves = len(tree.flatten(signature))
-    observations = range(num_observations)
-    # Indices of the leaves of actions and extras.
-    choices = [
-      *range(num_observations, num_observations + num_actions),
-      *range(2 * num_observations + num_actions + 2, self._num_leaves),
-    ]
-    is_large = set(large)
-    self.large_observations = [i for i in observations if i in is_large]
-    self.small_observations = [i for i in observations if i not in is_large]
-    self.large_choices = [
-      i for i, leaf in enumerate(choices) if leaf in is_large
-    ]
-    self.small_choices = [
-      i for i, leaf in enumerate(choices) if leaf not in is_large
-    ]
-    self.num_large_actions = sum(i < num_actions for i in self.large_choices)
-    self.has_large = bool(self.large_observations or self.large_choices)
-    self._starts = [
-      *self.small_observations,
-      *(choices[i] for i in self.small_choices),
-    ]
-    self._outcome = num_observations + num_actions
-    self._ends = [self._outcome + 2 + i for i in self.small_observations]
-
-  def place(self, starts: list, outcome: list, ends: list) -> list:
-    """Arranges small leaves in the order of a transition; large are None."""
-    leaves: list = [None] * self._num_leaves
-    places = [*self._starts, self._outcome, self._outcome + 1, *self._ends]
-    for place, leaf in zip(places, [*starts, *outcome, *ends], strict=True):
-      leaves[place] = leaf
-    return leaves
-
-
-def _references(size: int, batch_size: int) -> list[list]:
-  return [[() for _ in range(batch_size)] for _ in range(size)]

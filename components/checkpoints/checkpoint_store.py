@@ -14,8 +14,7 @@ import json
 import os
 import re
 import uuid
-import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from repertory.components.checkpoints import (
@@ -28,11 +27,7 @@ from repertory.components.config.settings import SettingError
 # Version of manifests; readers reject others.
 _FORMAT = 1
 _SUFFIX = '.json'
-_NAME = re.compile(r'([0-9]{8,})-[0-9a-f]{8}')
-_CHECKPOINTS, _BEST = 'checkpoints', 'best'
-
-# Callback with the number of bytes of each piece of a file.
-Count = Callable[[int], None]
+_NAME = re.compile(r'[0-9]{8,}-[0-9a-f]{8}')
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,16 +55,20 @@ class CheckpointManifest:
   @property
   def number(self) -> int:
     """Number, which is larger than those of all earlier checkpoints."""
-    return _order(self.name)[0]
+    return _number(self.name)
 
   @property
   def num_bytes(self) -> int:
     return sum(file['size'] for file in self.files.values())
 
   @property
-  def progress(self) -> tuple[int, int]:
-    """Progress of training, as a sort key: newer checkpoints are larger."""
-    return self.learner_steps, self.steps
+  def state(self) -> Mapping[str, Any]:
+    """Part of the state of the checkpoint, see `checkpointing.Checkpoint`."""
+    return {
+      'experiment': self.experiment,
+      'counts': {'learner_steps': self.learner_steps, 'steps': self.steps},
+      'evaluation': {'episode_return': self.episode_return},
+    }
 
 
 class CheckpointStore:
@@ -84,29 +83,26 @@ class CheckpointStore:
   ):
     self._folder = folder
     self._name = name
-    self._shown = shown
+    self._shown = f'{shown}/{name}'
 
   def names(self) -> list[str]:
     """Returns the names of complete checkpoints, the newest last."""
     found = self._folder.names(self._name)
     names = [n.removesuffix(_SUFFIX) for n in found if n.endswith(_SUFFIX)]
-    return sorted(filter(_NAME.fullmatch, names), key=_order)
+    return sorted(filter(_NAME.fullmatch, names), key=_number)
 
   def newest(self) -> CheckpointManifest | None:
     """Reads the manifest of the newest checkpoint; raises if it is damaged."""
-    names = self.names()
-    if not names:
-      return None
-    chunks = self._folder.read(self._path(names[-1] + _SUFFIX))
-    try:
-      return self._parse(names[-1], json.loads(b''.join(chunks)))
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-      why = f'its manifest was damaged: {type(error).__name__}: {error}'
-      raise self._unreadable(names[-1], why) from error
+    for name in self.names()[-1:]:
+      content = self._folder.read(self._path(name + _SUFFIX))
+      try:
+        return self._parse(name, json.loads(content))
+      except (ValueError, KeyError, TypeError) as error:
+        why = f'its manifest was damaged: {type(error).__name__}: {error}'
+        raise self._unreadable(name, why) from error
+    return None
 
-  def add(
-    self, source: str, check: Callable[[], None], count: Count
-  ) -> CheckpointManifest:
+  def add(self, source: str, check: Callable[[], None]) -> CheckpointManifest:
     """Stores a local checkpoint.
 
     The checkpoint is complete when this returns. If the newest one is equal,
@@ -115,16 +111,23 @@ class CheckpointStore:
     Args:
       source: Folder of the checkpoint, which must not change meanwhile.
       check: Raises an error if the checkpoint must not be stored; called before
-        the manifest is written.
-      count: Callback with the number of bytes of each piece of a file.
+        each file, of which the manifest is the last.
 
     Raises:
       CheckpointError: If the local checkpoint is damaged.
     """
-    files, state = _describe(source)
+    described = checkpointing.describe_file(source, checkpointing.CHECKSUMS)
+    files = {
+      **checkpointing.read_checksums(source),
+      checkpointing.CHECKSUMS: described,
+    }
     newest = self.newest()
     if newest is not None and newest.files == files:
       return newest
+    if damage := checkpointing.find_damage(source, files):
+      raise checkpointing.CheckpointError(f'{source}: {damage}.')
+    with open(os.path.join(source, checkpointing.STATE)) as file:
+      state = json.load(file)
     number = int(os.path.basename(source))
     number = max(number, newest.number + 1 if newest else 0)
     name = f'{number:08d}-{uuid.uuid4().hex[:8]}'
@@ -137,12 +140,11 @@ class CheckpointStore:
       'files': files,
     }
     try:
-      for file, expected in sorted(files.items()):
-        path = os.path.join(source, *file.split('/'))
-        with open(path, 'rb') as opened:
-          pieces = iter(lambda: opened.read(storage_folder.CHUNK_BYTES), b'')
-          chunks = _verified(pieces, expected, path, count)
-          self._folder.write(self._path(f'{name}/{file}'), chunks)
+      for file in sorted(files):
+        check()
+        path = os.path.join(source, file)
+        self._folder.upload(path, self._path(f'{name}/{file}'))
+      self._folder.sync(self._path(name))
       check()
       text = json.dumps(content, indent=2)
       self._folder.publish(self._path(name + _SUFFIX), text.encode())
@@ -152,26 +154,17 @@ class CheckpointStore:
       raise
     return self._parse(name, content)
 
-  def fetch(
-    self,
-    manifest: CheckpointManifest,
-    folder: str,
-    count: Count,
-  ) -> None:
+  def fetch(self, manifest: CheckpointManifest, folder: str) -> None:
     """Copies a checkpoint to a new local folder, and verifies all files."""
-    for name, expected in sorted(manifest.files.items()):
-      path = os.path.join(folder, *name.split('/'))
+    for name in sorted(manifest.files):
+      path = os.path.join(folder, name)
       os.makedirs(os.path.dirname(path), exist_ok=True)
-      stored = self._folder.read(self._path(f'{manifest.name}/{name}'))
       try:
-        with open(path, 'wb') as file:
-          file.writelines(_verified(stored, expected, name, count))
+        self._folder.download(self._path(f'{manifest.name}/{name}'), path)
       except FileNotFoundError as error:
         raise self._unreadable(manifest.name, f'{name} is missing') from error
-      except checkpointing.CheckpointError as error:
-        raise self._unreadable(
-          manifest.name, error.problem.rstrip('.')
-        ) from error
+    if damage := checkpointing.find_damage(folder, manifest.files):
+      raise self._unreadable(manifest.name, damage)
 
   def keep_newest(self, count: int) -> None:
     """Removes all complete checkpoints but the newest `count`."""
@@ -180,37 +173,35 @@ class CheckpointStore:
 
   def remove_unfinished(self) -> None:
     """Removes remains of interrupted writes and removals."""
-    found = set(self._folder.names(self._name))
-    for name in sorted(found):
+    found = self._folder.names(self._name)
+    for name in found:
       is_part = _NAME.fullmatch(name) and name + _SUFFIX not in found
       if is_part or name.endswith(storage_folder.UNFINISHED):
         self._folder.remove(self._path(name))
+
+  def move_into(self, folder: str) -> bool:
+    """Moves checkpoints into a folder of the storage; returns if any."""
+    if has_any := bool(self.names()):
+      self._folder.move(self._name, f'{folder}/{self._name}')
+    return has_any
 
   def _remove(self, name: str) -> None:
     self._folder.remove(self._path(name + _SUFFIX))
     self._folder.remove(self._path(name))
 
-  def _parse(self, name: str, content: Mapping[str, Any]) -> CheckpointManifest:
-    if content['format'] != _FORMAT:
-      raise ValueError(
-        f'it has format {content["format"]}, this version reads {_FORMAT}'
-      )
-    for file in content['files']:
+  def _parse(self, name: str, content: Any) -> CheckpointManifest:
+    fields = dict(content)
+    if (found := fields.pop('format')) != _FORMAT:
+      raise ValueError(f'it has format {found}, this version reads {_FORMAT}')
+    for file in fields['files']:
       parts = file.split('/')
       if any(p in ('', '.', '..') or '\\' in p or '\0' in p for p in parts):
         raise ValueError(f'the file {file!r} would be outside its folder')
-    return CheckpointManifest(
-      path=f'{self._shown}/{name}',
-      name=name,
-      learner_steps=int(content['learner_steps']),
-      steps=int(content['steps']),
-      episode_return=content['episode_return'],
-      experiment=dict(content['experiment']),
-      files=content['files'],
-    )
+    return CheckpointManifest(f'{self._shown}/{name}', name, **fields)
 
   def _unreadable(self, name: str, why: str) -> checkpointing.CheckpointError:
-    older = [one for one in self.names() if _order(one) < _order(name)]
+    names = self.names()
+    older = names[: names.index(name)] if name in names else []
     then = f'to resume from {older[-1]}' if older else 'to start without it'
     return checkpointing.CheckpointError(
       f'Checkpoint {self._shown}/{name} cannot be read: {why}. Remove '
@@ -249,10 +240,8 @@ class Storage:
           f"must be apart from the run's directory {directory}, got {storage}, "
           'which is that directory or inside it.',
         )
-    self.checkpoints, self.best = (
-      CheckpointStore(self._folder, name, f'{self.shown}/{name}')
-      for name in (_CHECKPOINTS, _BEST)
-    )
+    self.checkpoints = CheckpointStore(self._folder, 'checkpoints', self.shown)
+    self.best = CheckpointStore(self._folder, 'best', self.shown)
     # Used in another thread, so with a folder of its own.
     self.lock = storage_lock.StorageLock(
       storage_folder.StorageFolder(storage), self.shown, directory
@@ -260,14 +249,9 @@ class Storage:
 
   def move_aside(self) -> str:
     """Moves checkpoints into a new subfolder; returns it, or '' without any."""
-    stores = {_CHECKPOINTS: self.checkpoints, _BEST: self.best}
-    found = [name for name, store in stores.items() if store.names()]
-    if not found:
-      return ''
     aside = f'aside-{datetime.datetime.now():%Y%m%d-%H%M%S.%f}'
-    for name in found:
-      self._folder.move(name, f'{aside}/{name}')
-    return f'{self.shown}/{aside}'
+    moved = [one.move_into(aside) for one in (self.checkpoints, self.best)]
+    return f'{self.shown}/{aside}' if any(moved) else ''
 
   def remove_unfinished(self) -> None:
     """Removes incomplete files of a run that was killed."""
@@ -278,37 +262,5 @@ class Storage:
     self.best.remove_unfinished()
 
 
-def _verified(
-  chunks: Iterable[bytes],
-  expected: Mapping[str, Any],
-  name: str,
-  count: Count,
-) -> Iterator[bytes]:
-  """Yields the chunks of a file; raises if size or checksum differ."""
-  size = checksum = 0
-  for chunk in chunks:
-    size += len(chunk)
-    checksum = zlib.crc32(chunk, checksum)
-    count(len(chunk))
-    yield chunk
-  crc32 = f'{checksum:08x}'
-  if damage := checkpointing.find_damage(name, expected, size, crc32):
-    raise checkpointing.CheckpointError(f'{damage}.')
-
-
-def _describe(source: str) -> tuple[dict[str, Any], Mapping[str, Any]]:
-  """Returns sizes and checksums of a checkpoint's files, and its state."""
-  path = os.path.join(source, checkpointing.CHECKSUMS)
-  with open(path, 'rb') as file:
-    content = file.read()
-  files = dict(json.loads(content)['files'])
-  files[checkpointing.CHECKSUMS] = {
-    'size': len(content),
-    'crc32': f'{zlib.crc32(content):08x}',
-  }
-  with open(os.path.join(source, checkpointing.STATE)) as file:
-    return files, json.load(file)
-
-
-def _order(name: str) -> tuple[int, str]:
-  return int(name.partition('-')[0]), name
+def _number(name: str) -> int:
+  return int(name.partition('-')[0])

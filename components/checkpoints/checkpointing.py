@@ -149,7 +149,7 @@ class Checkpointer:
     path = os.path.join(self._directory, name)
     try:
       write(temporary)
-      _sync_tree(temporary)
+      sync_tree(temporary)
       os.rename(temporary, path)
     except Exception:
       shutil.rmtree(temporary, ignore_errors=True)
@@ -196,7 +196,7 @@ class Checkpointer:
           continue  # It was replaced by a newer one meanwhile.
         if isinstance(error, CheckpointError):
           raise
-        raise unreadable(path, f'{type(error).__name__}: {error}') from error
+        raise _unreadable(path, f'{type(error).__name__}: {error}') from error
     return None
 
   def newest(self) -> str | None:
@@ -286,10 +286,7 @@ def _write(
     _write_json(folder, POLICY, policy)
   if replay_path is not None:
     link_tree(replay_path, os.path.join(folder, _REPLAY))
-  files = {}
-  for name in _list(folder):
-    size = os.path.getsize(os.path.join(folder, name))
-    files[name] = {'size': size, 'crc32': _checksum(folder, name)}
+  files = {name: describe_file(folder, name) for name in _list(folder)}
   _write_json(folder, CHECKSUMS, {'format': _FORMATS[-1], 'files': files})
 
 
@@ -300,18 +297,17 @@ def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
 
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint; damage may raise any error."""
-  files = _read_checksums(path)
+  files = read_checksums(path)
   found = set(_list(path)) - {CHECKSUMS}
   if found != set(files):
     missing, unknown = set(files) - found, found - set(files)
-    raise unreadable(
+    raise _unreadable(
       path,
       f'{CHECKSUMS} does not match the files; missing: '
       f'{sorted(missing)}, not listed: {sorted(unknown)}',
     )
-  for name, description in files.items():
-    is_checked = check_replay or not name.startswith(_REPLAY + os.sep)
-    _check_file(path, name, description, is_checked)
+  if damage := find_damage(path, files, check_replay):
+    raise _unreadable(path, damage)
   arrays = [one for one in (POLICY_ARRAYS, ARRAYS) if one in files]
   replay_path = os.path.join(path, _REPLAY)
   has_replay = os.path.isdir(replay_path)
@@ -320,11 +316,11 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
 
 def _read_policy(path: str) -> Checkpoint:
   """Reads the policy of a checkpoint; damage may raise any error."""
-  files = _read_checksums(path)
+  files = read_checksums(path)
   arrays = POLICY_ARRAYS if POLICY_ARRAYS in files else ARRAYS
   state = POLICY if POLICY in files else STATE
-  for name in (arrays, state):
-    _check_file(path, name, files[name])
+  if damage := find_damage(path, {n: files[n] for n in (arrays, state)}):
+    raise _unreadable(path, damage)
   return _open(path, [arrays], state, None)
 
 
@@ -339,10 +335,10 @@ def _open(
     return Checkpoint(path, arrays, json.load(file), replay_path)
 
 
-def _read_checksums(path: str) -> Mapping[str, Mapping[str, Any]]:
+def read_checksums(path: str) -> Mapping[str, Mapping[str, Any]]:
   """Returns size and checksum of each file of a checkpoint."""
   if not os.path.exists(os.path.join(path, CHECKSUMS)):
-    raise unreadable(path, f'it is damaged: it has no {CHECKSUMS}')
+    raise _unreadable(path, f'it is damaged: it has no {CHECKSUMS}')
   with regular_files.open_inside(path, CHECKSUMS) as file:
     content = json.load(file)
   if content['format'] not in _FORMATS:
@@ -355,34 +351,40 @@ def _read_checksums(path: str) -> Mapping[str, Mapping[str, Any]]:
   return content['files']
 
 
-def _check_file(
-  path: str,
-  name: str,
-  expected: Mapping[str, Any],
-  with_checksum: bool = True,
-) -> None:
-  """Raises CheckpointError for a file of another size or other contents."""
-  size = os.path.getsize(os.path.join(path, name))
-  checksum = _checksum(path, name) if with_checksum else expected['crc32']
-  if damage := find_damage(name, expected, size, checksum):
-    raise unreadable(path, damage)
+def describe_file(folder: str, name: str) -> dict[str, Any]:
+  """Returns the 'size' and 'crc32' of a file in a folder."""
+  checksum = 0
+  with regular_files.open_inside(folder, name) as opened:
+    while chunk := opened.read(_CHUNK_BYTES):
+      checksum = zlib.crc32(chunk, checksum)
+    return {'size': opened.tell(), 'crc32': f'{checksum:08x}'}
 
 
 def find_damage(
-  name: str, expected: Mapping[str, Any], size: int, checksum: str
+  folder: str,
+  files: Mapping[str, Mapping[str, Any]],
+  with_replay: bool = True,
 ) -> str:
-  """Returns how a file differs from what a manifest describes, or ''."""
-  if size != expected['size']:
-    return f'{name} should have {expected["size"]} bytes, has {size}'
-  if checksum != expected['crc32']:
-    return (
-      f'{name} was damaged: its checksum should be {expected["crc32"]}, is '
-      f'{checksum}'
-    )
+  """Returns how the first damaged file differs from its description, or ''.
+
+  Without `with_replay`, only the sizes of replay files are checked.
+  """
+  for name, expected in sorted(files.items()):
+    size = os.path.getsize(os.path.join(folder, name))
+    if size != expected['size']:
+      return f'{name} should have {expected["size"]} bytes, has {size}'
+    if not with_replay and name.startswith(_REPLAY + os.sep):
+      continue
+    checksum = describe_file(folder, name)['crc32']
+    if checksum != expected['crc32']:
+      return (
+        f'{name} was damaged: its checksum should be {expected["crc32"]}, is '
+        f'{checksum}'
+      )
   return ''
 
 
-def unreadable(path: str, why: str) -> CheckpointError:
+def _unreadable(path: str, why: str) -> CheckpointError:
   """Returns the error for a checkpoint's folder, with a remedy."""
   directory, name = os.path.split(path)
   older = [number for number in _numbers(directory) if number < int(name)]
@@ -423,14 +425,6 @@ def _list(folder: str) -> list[str]:
   )
 
 
-def _checksum(folder: str, name: str) -> str:
-  checksum = 0
-  with regular_files.open_inside(folder, name) as opened:
-    while chunk := opened.read(_CHUNK_BYTES):
-      checksum = zlib.crc32(chunk, checksum)
-  return f'{checksum:08x}'
-
-
 def link_tree(source: str, destination: str) -> None:
   """Copies a folder, using hard links where possible."""
   try:
@@ -440,16 +434,16 @@ def link_tree(source: str, destination: str) -> None:
     shutil.copytree(source, destination)
 
 
-def _sync_tree(folder: str) -> None:
-  for root, _, names in os.walk(folder):
-    for name in names:
-      with open(os.path.join(root, name), 'rb') as file:
-        os.fsync(file.fileno())
-    sync_folder(root)
+def sync_tree(path: str) -> None:
+  """Waits until the disk has a file, or a folder with its contents."""
+  sync_folder(path)
+  for root, folders, names in os.walk(path):
+    for name in folders + names:
+      sync_folder(os.path.join(root, name))
 
 
 def sync_folder(path: str) -> None:
-  """Waits until the disk has the entries of a folder."""
+  """Waits until the disk has a file, or the entries of a folder."""
   descriptor = os.open(path, os.O_RDONLY)
   try:
     os.fsync(descriptor)

@@ -4,14 +4,11 @@ import contextlib
 import os
 import re
 import uuid
-from collections.abc import Iterable, Iterator
 from typing import Any
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.config.settings import SettingError
-from repertory.components.runtime import signals
 
-CHUNK_BYTES = 2**20
 # Suffix of incomplete files, which readers ignore.
 UNFINISHED = '.unfinished'
 
@@ -27,8 +24,8 @@ class StorageFolder:
   """A folder at a path, or behind a URL that fsspec supports.
 
   Names are paths relative to the folder, with '/'; '' is the folder itself.
-  All failures are OSErrors that name the entry, whatever the package behind the
-  URL raises; missing files are FileNotFoundErrors.
+  Errors are those of fsspec and of the package behind the URL, which may have
+  any type; missing files are FileNotFoundErrors.
 
   Attributes:
     local_path: Path of the folder, if it is on a disk of this machine.
@@ -44,7 +41,6 @@ class StorageFolder:
     import fsspec.core  # noqa: PLC0415
     from fsspec.implementations import local  # noqa: PLC0415
 
-    shown = without_secrets(storage)
     url = storage if _URL.search(storage) else os.path.abspath(storage)
     try:
       # A separate instance, because not all can be shared by threads.
@@ -52,8 +48,8 @@ class StorageFolder:
     except Exception as error:  # The package behind it may raise any type.
       raise SettingError(
         'storage',
-        f'must be a path or a URL that fsspec can open, got {shown}: '
-        f'{type(error).__name__}: {error}.',
+        'must be a path or a URL that fsspec can open, got '
+        f'{without_secrets(storage)}: {type(error).__name__}: {error}.',
       ) from error
     self._system: Any = system
     self._root = path.rstrip('/')
@@ -62,96 +58,69 @@ class StorageFolder:
 
   def names(self, folder: str) -> list[str]:
     """Returns the sorted entries of a folder; empty if it does not exist."""
-    with self._access(folder, 'listed') as path:
-      try:
-        found = self._system.ls(path, detail=False)
-      except FileNotFoundError:
-        return []
+    path = self._path(folder)
+    try:
+      found = self._system.ls(path, detail=False)
+    except FileNotFoundError:
+      return []
     # Some object stores list the folder itself.
     names = {one.rstrip('/') for one in found} - {path}
     return sorted(name.rpartition('/')[2] for name in names)
 
-  def read(self, name: str) -> Iterator[bytes]:
-    """Yields the contents of a file, in chunks."""
-    with (
-      self._access(name, 'read') as path,
-      self._system.open(path, 'rb') as file,
-    ):
-      while chunk := file.read(CHUNK_BYTES):
-        yield chunk
+  def read(self, name: str) -> bytes:
+    """Returns the contents of a small file."""
+    return self._system.cat_file(self._path(name))
 
-  def write(self, name: str, chunks: Iterable[bytes]) -> None:
-    """Writes a file and its parents; durable when this returns."""
-    size = 0
-    with self._access(name, 'written') as path:
-      self._system.makedirs(os.path.dirname(path), exist_ok=True)
-      with self._system.open(path, 'wb') as file:
-        for chunk in chunks:
-          file.write(chunk)
-          size += len(chunk)
-        if self.local_path is not None:
-          file.flush()
-          os.fsync(file.fileno())
-      self._sync_folders(path)
-      self._system.invalidate_cache()
-      found = self._system.size(path)
-      if found != size:
-        raise OSError(f'it should have {size} bytes, has {found}')
+  def download(self, name: str, path: str) -> None:
+    """Copies a file to a local path."""
+    self._system.get_file(self._path(name), path)
+
+  def upload(self, path: str, name: str) -> None:
+    """Copies a local file, and creates its parents."""
+    target = self._path(name)
+    self._system.makedirs(os.path.dirname(target), exist_ok=True)
+    self._system.put_file(path, target)
+    size, found = os.path.getsize(path), self._system.size(self._path(name))
+    if found != size:
+      raise OSError(f'{target} should have {size} bytes, has {found}')
 
   def publish(self, name: str, content: bytes) -> None:
     """Writes a small file atomically: others see all of it or nothing."""
     temporary = f'{name}.{uuid.uuid4().hex}{UNFINISHED}'
+    path, target = self._path(temporary), self._path(name)
+    self._system.makedirs(os.path.dirname(target), exist_ok=True)
     try:
-      self.write(temporary, [content])
-      with self._access(name, 'written') as path:
-        # A disk renames; copies of object stores are visible when complete.
-        self._system.mv(self._path(temporary), path)
+      self._system.pipe_file(path, content)
+      self.sync(temporary)
+      # A disk renames; copies of object stores are visible when complete.
+      self._system.mv(path, target)
     except OSError:
-      with contextlib.suppress(OSError):
+      with contextlib.suppress(Exception):  # Otherwise the next run does it.
         self.remove(temporary)
       raise
-    self._sync_folders(path)
+    self.sync(name)
 
   def move(self, folder: str, target: str) -> None:
     """Moves a folder; object stores copy all files, then remove the old."""
-    with self._access(folder, f'moved to {target}') as source:
-      path = self._path(target)
-      self._system.makedirs(os.path.dirname(path), exist_ok=True)
-      self._system.mv(source, path, recursive=True)
-      self._sync_folders(path)
+    path = self._path(target)
+    self._system.makedirs(os.path.dirname(path), exist_ok=True)
+    self._system.mv(self._path(folder), path, recursive=True)
 
   def remove(self, name: str) -> None:
     """Removes a file, or a folder with its contents, if it exists."""
-    with (
-      self._access(name, 'removed') as path,
-      contextlib.suppress(FileNotFoundError),
-    ):
-      self._system.rm(path, recursive=True)
+    with contextlib.suppress(FileNotFoundError):
+      self._system.rm(self._path(name), recursive=True)
 
   def _path(self, name: str) -> str:
+    """Returns the path of an entry, after which accesses are up to date."""
+    self._system.invalidate_cache()  # Others write there, too.
     return f'{self._root}/{name}' if name else self._root
 
-  @contextlib.contextmanager
-  def _access(self, name: str, action: str) -> Iterator[str]:
-    """Yields the path of an entry; converts errors to OSErrors that name it."""
-    path = self._path(name)
-    try:
-      self._system.invalidate_cache()  # Others write there, too.
-      yield path
-    except (
-      FileNotFoundError,
-      checkpointing.CheckpointError,
-      signals.Stopped,
-      signals.NoAnswerError,
-    ):
-      raise
-    except Exception as error:
-      raise OSError(
-        f'{path} cannot be {action}: {type(error).__name__}: {error}'
-      ) from error
-
-  def _sync_folders(self, path: str) -> None:
-    """Waits until a local disk has the directory entries of a file."""
-    while self.local_path is not None and len(path) > len(self._root) + 1:
-      path = os.path.dirname(path)
-      checkpointing.sync_folder(path)
+  def sync(self, name: str) -> None:
+    """Waits until a local disk has a file or folder, and its parents."""
+    if self.local_path is not None:
+      path = self._path(name)
+      checkpointing.sync_tree(path)
+      while len(path) > len(self._root) + 1:
+        path = os.path.dirname(path)
+        checkpointing.sync_folder(path)

@@ -63,7 +63,12 @@ class StorageLock:
     Raises:
       SettingError: If another run owns the storage.
     """
-    self._wait_for_others(report)
+    if other := self._read():
+      report(
+        f'{self._shown} was not released by {_describe(other)}; waiting up to '
+        f'{_WATCH_SECONDS:g} s to see whether that run is alive'
+      )
+      self._watch(other)
     self._send_heartbeat()
     try:
       self.check()
@@ -96,28 +101,18 @@ class StorageLock:
     if self._problem:
       raise LockLostError(self._problem)
 
-  def _wait_for_others(self, report: Callable[[str], None]) -> None:
-    """Waits until it is clear that no other run uses the storage."""
-    first = self._read()
-    if first is None:
-      return
-    report(
-      f'{self._shown} was not released by {_describe(first)}; waiting up to '
-      f'{_WATCH_SECONDS:g} s to see whether that run is alive'
-    )
+  def _watch(self, other: dict[str, Any]) -> None:
+    """Waits until another run's file is gone, or has not changed for long."""
     deadline = time.monotonic() + _WATCH_SECONDS
-    while time.monotonic() < deadline:
-      time.sleep(min(_LOOK_SECONDS, _WATCH_SECONDS / 4))
-      content = self._read()
-      if content is None:
-        return
-      if content != first:
+    while time.monotonic() < deadline and (content := self._read()):
+      if content != other:
         raise SettingError(
           'storage',
           f'must not be in use, but {_describe(content)} stores to '
           f'{self._shown}. Give each run a storage of its own, or stop that '
           'run.',
         )
+      time.sleep(min(_LOOK_SECONDS, _WATCH_SECONDS / 4))
 
   def _send_heartbeats(self) -> None:
     """Sends heartbeats until the end, then removes the file."""
@@ -125,7 +120,7 @@ class StorageLock:
     while not is_last:
       is_last = self._ended.wait(_HEARTBEAT_SECONDS)
       # The disk or network may be back next time.
-      with self._access, contextlib.suppress(OSError, LockLostError):
+      with self._access, contextlib.suppress(Exception):
         self.check()
         if is_last:
           self._folder.remove(_FILE)
@@ -139,7 +134,7 @@ class StorageLock:
   def _read(self) -> dict[str, Any] | None:
     """Returns the contents of the file; None if it does not exist."""
     try:
-      text = b''.join(self._folder.read(_FILE))
+      text = self._folder.read(_FILE)
     except FileNotFoundError:
       return None
     try:

@@ -172,13 +172,47 @@ def _check_kind(
     )
 
 
+def convert(
+  path: str,
+  spec: specs.EnvironmentSpec,
+  step_type: np.ndarray,
+  columns: Mapping[str, np.ndarray],
+) -> DataSetSteps:
+  """Converts columns of time steps, `[N, ...]`, and checks all values.
+
+  The columns, named as in errors, are reward, discount and the leaves of
+  observations and actions, in this order. Numbers must be finite and fit into
+  the spec's dtype. Integers and actions must be in its bounds.
+  """
+  expected = (spec.rewards, spec.discounts, spec.observations, spec.actions)
+  leaves = tree.flatten(expected)
+  first_action = len(leaves) - len(tree.flatten(spec.actions))
+  first, taken = step_type == _FIRST, are_actions(step_type)
+  found = []
+  for i, (name, one) in enumerate(zip(columns, leaves, strict=True)):
+    values = columns[name]
+    if i < 2 and values.dtype.kind == 'f':
+      # They are undefined at FIRST, so they do not invalidate a data set.
+      rows = first.reshape(-1, *[1] * (values.ndim - 1))
+      is_finite = abs(values) <= np.finfo(np.float32).max
+      values = np.where(rows & ~is_finite, values.dtype.type(0), values)
+    values = _cast(path, name, values, one)
+    if i == 1:
+      is_bad = ((values < 0) | (values > 1)) & ~first
+      _refuse(path, name, 'are out of [0, 1]', values, is_bad)
+    elif i >= first_action:
+      _check_bounds(path, name, values, one, taken)
+    elif i > 1 and values.dtype.kind in 'iu':
+      # Floats may be out of bounds, as in many environments.
+      _check_bounds(path, name, values, one, True)
+    found.append(values)
+  return DataSetSteps(step_type, *tree.unflatten_as(expected, found))
+
+
 def _cast(
   path: str, what: str, values: np.ndarray, spec: specs.Array
 ) -> np.ndarray:
-  """Returns a column `[N, ...]` with the dtype of the spec, values checked.
-
-  Raises a DataError if numbers are not finite, or out of the dtype's range.
-  """
+  """Returns a column `[N, ...]` with the dtype of the spec, values checked."""
   _check_kind(path, what, values.shape[1:], values.dtype, spec)
   dtype = np.dtype(spec.dtype)
   with np.errstate(over='ignore'):
@@ -191,36 +225,6 @@ def _cast(
     problem = f'are out of the range of {dtype}'
     _refuse(path, what, problem, values, found != values)
   return found
-
-
-def convert(
-  path: str,
-  spec: specs.EnvironmentSpec,
-  step_type: np.ndarray,
-  columns: Mapping[str, np.ndarray],
-) -> DataSetSteps:
-  """Converts columns of time steps, `[N, ...]`, and checks all values.
-
-  The columns, named as in errors, are reward, discount and the leaves of
-  observations and actions, in this order.
-  """
-  expected = (spec.rewards, spec.discounts, spec.observations, spec.actions)
-  leaves = tree.flatten(expected)
-  found = [
-    _cast(path, name, column, one)
-    for (name, column), one in zip(columns.items(), leaves, strict=True)
-  ]
-  steps = DataSetSteps(step_type, *tree.unflatten_as(expected, found))
-  is_bad = ((steps.discount < 0) | (steps.discount > 1)) & (step_type != _FIRST)
-  _refuse(path, 'discount', 'are out of [0, 1]', steps.discount, is_bad)
-  num_actions = len(tree.flatten(spec.actions))
-  of_columns = list(zip(columns, found, leaves))
-  for name, values, one in of_columns[2 : len(found) - num_actions]:
-    _check_numbers(path, name, values, one)
-  taken = are_actions(step_type)
-  for name, values, one in of_columns[len(found) - num_actions :]:
-    _check_bounds(path, name, values, one, taken)
-  return steps
 
 
 def _refuse(
@@ -248,35 +252,20 @@ def check_step_type(path: str, values: np.ndarray) -> np.ndarray:
   return values.astype(np.int32, copy=False)
 
 
-def clear_first(values: np.ndarray, step_type: np.ndarray) -> np.ndarray:
-  """Replaces rewards or discounts `[N, ...]` at FIRST by 0 if not finite.
-
-  They are undefined there, so they do not invalidate a data set.
-  """
-  if values.dtype.kind != 'f':
-    return values
-  first = (step_type == _FIRST).reshape(-1, *[1] * (values.ndim - 1))
-  is_finite = abs(values) <= np.finfo(np.float32).max
-  return np.where(first & ~is_finite, values.dtype.type(0), values)
-
-
 def _check_bounds(
-  path: str,
-  what: str,
-  values: np.ndarray,
-  spec: specs.Array,
-  matters: Any = True,
+  path: str, what: str, values: np.ndarray, spec: specs.Array, matters: Any
 ) -> None:
-  """Raises a DataError for values out of the bounds of a spec, if it has any.
-
-  Only those rows of `[N, ...]` are checked that matter, bool `[N]`.
-  """
+  """Raises a DataError for rows that matter out of bounds, if there are any."""
   if not isinstance(spec, specs.BoundedArray):
     return
   low, high = np.asarray(spec.minimum), np.asarray(spec.maximum)
   slack: Any = 0
-  if np.dtype(spec.dtype).kind == 'f':
+  if values.dtype.kind == 'f':
     slack = _ROUNDING * np.maximum(np.maximum(abs(low), abs(high)), 1)
+  elif values.dtype.kind in 'iu':
+    limits = np.iinfo(values.dtype)
+    if np.all((low <= limits.min) & (high >= limits.max)):  # As of images.
+      return
   is_out = (values < low - slack) | (values > high + slack)
   is_out = is_out.reshape(len(values), -1).any(axis=1) & matters
   if is_out.any():
@@ -286,19 +275,3 @@ def _check_bounds(
       f"has '{what}' out of the bounds of the environment, [{low}, {high}]; "
       f'got {found}.',
     )
-
-
-def _check_numbers(
-  path: str, what: str, values: np.ndarray, spec: specs.Array
-) -> None:
-  """Raises a DataError for integer observations out of their spec's bounds.
-
-  Floats may be out of bounds, as in many environments.
-  """
-  dtype = np.dtype(spec.dtype)
-  if dtype.kind not in 'iu' or not isinstance(spec, specs.BoundedArray):
-    return
-  limits = np.iinfo(dtype)
-  has_all = (spec.minimum <= limits.min) & (spec.maximum >= limits.max)
-  if not np.all(has_all):  # True for images.
-    _check_bounds(path, what, values, spec)

@@ -41,9 +41,8 @@ def find_file(path: str, name: str = FILE) -> str | None:
 
 def check_format(path: str) -> None:
   """Raises a DataError if a data set's format is not HDF5."""
-  file = find_file(path, _METADATA)
-  found = _read_metadata(file).get('data_format') if file else None
-  if found not in (None, _HDF5):
+  found = _read_metadata(path).get('data_format', _HDF5)
+  if found != _HDF5:
     raise data_set.DataError(
       path,
       f"must be in HDF5, which Minari writes with data_format='{_HDF5}'; got "
@@ -52,6 +51,10 @@ def check_format(path: str) -> None:
 
 
 def _read_metadata(path: str) -> Mapping[str, Any]:
+  """Returns the metadata of a data set, empty without them."""
+  path = find_file(path, _METADATA) or ''
+  if not path:
+    return {}
   try:
     with regular_files.open_file(path) as file:
       found = json.load(file)
@@ -72,12 +75,8 @@ class MinariData(data_set.DataSet):
     self.path = path
     self._file = file
     with self._open() as opened:
-      numbers = [
-        int(name.removeprefix('episode_'))
-        for name in opened
-        if re.fullmatch(r'episode_\d+', name)
-      ]
-      self._groups = [f'episode_{number}' for number in sorted(numbers)]
+      names = [name for name in opened if re.fullmatch(r'episode_\d+', name)]
+      self._groups = sorted(names, key=lambda name: int(name.split('_')[1]))
       self.lengths = np.array(
         [opened[f'{name}/rewards'].shape[0] for name in self._groups], int
       )
@@ -91,16 +90,11 @@ class MinariData(data_set.DataSet):
       'actions': spec.actions,
       'rewards': spec.rewards,
     }
-    leaves = [
-      leaf for root, one in nests.items() for leaf in _leaves(one, root)
-    ]
-    expected = dict(leaves)
-    if len(expected) < len(leaves):
-      raise data_set.DataError(
-        self.path,
-        'must have all columns at different paths: in HDF5, a key with "/" and '
-        f'nested keys coincide; got {", ".join(name for name, _ in leaves)}.',
-      )
+    expected = {
+      name: leaf
+      for root, nest in nests.items()
+      for name, leaf in _leaves(nest, root)
+    }
     with self._open() as opened:
       group = opened[self._groups[0]]
       found = {
@@ -120,17 +114,14 @@ class MinariData(data_set.DataSet):
 
   def _check_metadata(self) -> None:
     """Raises an error for missing episodes, or unsupported spaces."""
-    path = os.path.join(os.path.dirname(self._file), _METADATA)
-    if not os.path.exists(path):
-      return
-    metadata = _read_metadata(path)
+    metadata = _read_metadata(self.path)
     for name, count in (
       ('total_episodes', len(self.lengths)),
       ('total_steps', self.lengths.sum()),
     ):
       if metadata.get(name, count) != count:
         raise data_set.DataError(
-          path, f'must have {name} = {count}, got {metadata[name]}.'
+          self.path, f'must have {name} = {count}, got {metadata[name]}.'
         )
     for name in ('observation_space', 'action_space'):  # Ours start at 0.
       start = re.search(r'"start": *(-?[1-9]\d*)', str(metadata.get(name, '')))
@@ -181,22 +172,24 @@ def _read_episode(
   step_type[0], step_type[-1] = _FIRST, _LAST
   discount = np.ones([num_steps + 1], spec.discounts.dtype)
   discount[1:] -= ends.astype(discount.dtype)
-  columns = {'rewards': _pad(load('rewards'), before=1), 'discounts': discount}
+  rewards = load('rewards')
+  columns = {
+    'rewards': np.append(np.zeros_like(rewards[:1]), rewards, axis=0),
+    'discounts': discount,
+  }
   for name, _ in _leaves(spec.observations, 'observations'):
     columns[name] = load(name, num_steps + 1)
   for name, _ in _leaves(spec.actions, 'actions'):
     # The action at LAST is undefined, because none was taken.
-    columns[name] = _pad(load(name), after=1)
+    actions = load(name)
+    columns[name] = np.append(actions, np.zeros_like(actions[:1]), axis=0)
   return data_set.convert(where, spec, step_type, columns)
 
 
 def _check_ends(where: str, name: str, values: np.ndarray) -> None:
   """Raises a DataError unless `values` are booleans that end an episode."""
-  is_flags = values.ndim == 1 and values.dtype.kind in 'bui'
-  if not is_flags or not np.isin(values, (0, 1)).all():
-    got = f'{values.dtype} of shape {values.shape}'
-    if is_flags:
-      got = f'numbers up to {abs(values).max()}'
+  if values.ndim != 1 or not np.isin(values, (0, 1)).all():
+    got = f'{values.dtype} of shape {values.shape}, such as {values[-1]}'
     raise data_set.DataError(
       where, f"must have '{name}' of booleans, one per step; got {got}."
     )
@@ -220,9 +213,3 @@ def _names(group: Any, root: str) -> list[str]:
   if hasattr(group[root], 'dtype'):
     return [root]
   return [leaf for x in group[root] for leaf in _names(group, f'{root}/{x}')]
-
-
-def _pad(column: np.ndarray, before: int = 0, after: int = 0) -> np.ndarray:
-  """Adds rows of zeros before or after a column."""
-  rest = [(0, 0)] * (column.ndim - 1)
-  return np.pad(column, [(before, after), *rest])

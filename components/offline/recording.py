@@ -200,10 +200,6 @@ class Recording(data_set.DataSet):
     names = [name for name, _ in columns_of(spec)]
     for file in self._files:
       step_type, *found = self._read(file, names)
-      found = [
-        data_set.clear_first(column, step_type) if i < 2 else column
-        for i, column in enumerate(found)  # Reward and discount.
-      ]
       path = os.path.join(self.path, file)
       yield data_set.convert(path, spec, step_type, dict(zip(names, found)))
 

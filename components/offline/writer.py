@@ -1,12 +1,13 @@
 """Writer of recordings, which stores whole episodes in files."""
 
 import contextlib
+import math
 import os
 import time
 import uuid
 import zipfile
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -22,8 +23,6 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
 # Files are written at this size or age of ended episodes.
 _FILE_BYTES, _FILE_SECONDS = 2**24, 120.0
-# Maximum number of time steps in a block, and of blocks in a file of a slot.
-_BLOCK_STEPS, _FILE_BLOCKS = 256, 8
 # Minimum size of images, which are compressed to a tenth or less.
 _IMAGE_BYTES = 2**10
 
@@ -42,14 +41,6 @@ class RecordingError(OSError):
     super().__init__(
       f'{num_steps:,} steps cannot be written to {directory} ({self.reason}).'
     )
-
-
-class _Span(NamedTuple):
-  """Successive time steps of a slot, from `start` up to `stop`, exclusive."""
-
-  slot: int
-  start: int
-  stop: int
 
 
 class RecordingWriter:
@@ -86,12 +77,13 @@ class RecordingWriter:
     self._num_left = None if num_episodes is None else list(num_episodes)
     self._file_bytes = file_bytes
     self._names: list[str] = []
-    # Leaves `[B, block_steps, ...]`, because small arrays take much memory.
-    self._blocks: list[list[np.ndarray]] = []
-    self._num_steps = self._block_steps = 0
+    # Bytes of each leaf `[T, B, ...]`, because small arrays take much memory.
+    self._buffers: list[bytearray] = []
+    self._kinds: list[tuple[np.dtype, tuple[int, ...]]] = []
+    self._num_steps = 0
     # Per slot: first unwritten time step, and end of the last ended episode.
     self._starts = self._stops = np.zeros([0], np.int64)
-    self._row_bytes = 0.0
+    self._file_rows = 0.0
     self._now: dm_env.TimeStep | None = None
     self._action: Any = None
     self._number = 0
@@ -99,11 +91,7 @@ class RecordingWriter:
 
   def __getstate__(self) -> dict[str, Any]:
     """Leaves out unwritten steps, because this process writes them."""
-    return {**vars(self), **self._empty_state()}
-
-  def _empty_state(self) -> dict[str, Any]:
-    none = np.zeros([0], np.int64)
-    return {'_blocks': [], '_num_steps': 0, '_starts': none, '_stops': none}
+    return {**vars(self), '_buffers': [], '_num_steps': 0}
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
     """Adds the first time step of all slots, `[B]`; open episodes stay open."""
@@ -150,8 +138,7 @@ class RecordingWriter:
           self._stops = np.where(self._num_left, self._stops, self._starts)
       self._write()
     finally:
-      vars(self).update(self._empty_state())
-      self._now = now
+      self._buffers, self._num_steps, self._now = [], 0, now
 
   def _keep(self, timestep: dm_env.TimeStep, action: types.Nest) -> None:
     if not self._names:
@@ -167,14 +154,11 @@ class RecordingWriter:
     if not self._num_steps:
       size = len(timestep.step_type)
       self._starts, self._stops = np.zeros([2, size], np.int64)
-      self._row_bytes = sum(leaf.nbytes for leaf in leaves) / size
-      most = self._file_bytes / self._row_bytes / _FILE_BLOCKS
-      self._block_steps = max(1, min(_BLOCK_STEPS, int(most)))
-    size, row = self._block_steps, self._num_steps % self._block_steps
-    if not row:
-      self._blocks.append([np.repeat(x[:, None], size, 1) for x in leaves])
-    for column, leaf in zip(self._blocks[-1], leaves):
-      np.copyto(column[:, row], leaf)
+      self._file_rows = self._file_bytes * size / sum(x.nbytes for x in leaves)
+      self._buffers = [bytearray() for _ in leaves]
+      self._kinds = [(leaf.dtype, leaf.shape) for leaf in leaves]
+    for buffer, leaf, (dtype, _) in zip(self._buffers, leaves, self._kinds):
+      buffer.extend(np.ascontiguousarray(leaf, dtype))
     self._num_steps += 1
     for slot in (timestep.step_type == _LAST).nonzero()[0]:
       if self._num_left is None or self._num_left[slot]:
@@ -186,9 +170,8 @@ class RecordingWriter:
     """Returns whether to write: enough episodes ended, or one is too long."""
     if not self._num_steps:
       return False
-    file_rows = self._file_bytes / self._row_bytes
     num_ended = int(np.sum(self._stops - self._starts))
-    if num_ended > file_rows:
+    if num_ended > self._file_rows:
       return True
     if num_ended and time.monotonic() - self._since > _FILE_SECONDS:
       return True
@@ -197,7 +180,7 @@ class RecordingWriter:
     lengths = self._num_steps - self._stops
     # One at a time, because writing takes memory, too.
     longest = lengths.argmax()
-    if lengths[longest] <= 2 * file_rows:
+    if lengths[longest] <= 2 * self._file_rows:
       return False
     # The next part begins with the time step at which this one ends.
     self._stops[longest] = self._num_steps
@@ -214,61 +197,60 @@ class RecordingWriter:
         num_steps = self._count_unwritten()
         raise RecordingError(self._directory, num_steps, error) from error
     for slot, _, stop in spans:
-      ((last,),) = self._rows(0, _Span(slot, stop - 1, stop))
-      self._starts[slot] = self._stops[slot] = stop - (last != _LAST)
+      is_last = self._column(0)[stop - 1, slot] == _LAST
+      self._starts[slot] = self._stops[slot] = stop - (not is_last)
     needed = self._starts
     if self._num_left is not None:  # Finished slots need none.
       is_done = np.array(self._num_left) == 0
       needed = np.where(is_done, self._num_steps, needed)
     size = int(needed.min())
-    if size < self._num_steps:  # Otherwise all blocks are dropped.
-      size -= size % self._block_steps
-    del self._blocks[: -(-size // self._block_steps)]
+    for buffer in self._buffers:
+      del buffer[: size * (len(buffer) // self._num_steps)]
     self._num_steps -= size
     self._starts -= size
     self._stops -= size
 
-  def _spans(self, stops: np.ndarray) -> list[_Span]:
-    """Returns the unwritten time steps of each slot that has any."""
+  def _spans(self, stops: np.ndarray) -> list[tuple[int, int, int]]:
+    """Returns slot, start and stop of the unwritten time steps of slots."""
     rows = enumerate(zip(self._starts.tolist(), stops.tolist()))
-    return [_Span(slot, *span) for slot, span in rows if span[0] < span[1]]
+    return [(slot, *span) for slot, span in rows if span[0] < span[1]]
 
   def _count_unwritten(self) -> int:
     """Returns the number of unwritten steps of all slots."""
     stops = self._stops
     if self._num_left is None:
       stops = np.full_like(stops, self._num_steps)
-    found = [np.concatenate(self._rows(0, s))[1:] for s in self._spans(stops)]
+    found = [
+      np.array(self._column(0)[start + 1 : stop, slot])
+      for slot, start, stop in self._spans(stops)
+    ]
     if self._now is not None and self._num_left is None:
       found.append(self._now.step_type)
     return sum(int((step_type != _FIRST).sum()) for step_type in found)
 
-  def _rows(self, leaf: int, span: _Span) -> list[np.ndarray]:
-    """Returns views of a slot's time steps, `[T, ...]`, in order."""
-    slot, start, stop = span
-    size = self._block_steps
-    return [
-      self._blocks[i][leaf][slot, max(start - i * size, 0) : stop - i * size]
-      for i in range(start // size, (stop - 1) // size + 1)
-    ]
+  def _column(self, leaf: int) -> np.ndarray:
+    """Returns a view `[T, B, ...]`, in whose lifetime no step can be added."""
+    dtype, shape = self._kinds[leaf]
+    return np.ndarray((self._num_steps, *shape), dtype, self._buffers[leaf])
 
   def _columns(
-    self, spans: Sequence[_Span]
+    self, spans: Sequence[tuple[int, int, int]]
   ) -> Iterator[tuple[str, np.ndarray]]:
     """Yields names and columns, one at a time, because all may be large."""
     for leaf, name in enumerate(self._names):
-      parts = [self._rows(leaf, span) for span in spans]
-      column = np.concatenate([rows for part in parts for rows in part])
+      column = np.concatenate(
+        [self._column(leaf)[start:stop, slot] for slot, start, stop in spans]
+      )
       if leaf == 0:  # Continued episodes begin with FIRST, too.
         lengths = np.array([stop - start for _, start, stop in spans])
         column[np.cumsum(lengths) - lengths] = _FIRST
       yield name, column
 
-  def _save(self, spans: Sequence[_Span]) -> None:
+  def _save(self, spans: Sequence[tuple[int, int, int]]) -> None:
     temporary = os.path.join(self._directory, f'.{uuid.uuid4().hex}')
     is_image = any(
-      leaf.dtype == np.uint8 and leaf[0, 0].nbytes > _IMAGE_BYTES
-      for leaf in self._blocks[0]
+      dtype == np.uint8 and math.prod(shape[1:]) > _IMAGE_BYTES
+      for dtype, shape in self._kinds
     )
     method = zipfile.ZIP_DEFLATED if is_image else zipfile.ZIP_STORED
     try:

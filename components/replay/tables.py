@@ -9,7 +9,6 @@ import functools
 import os
 import shutil
 from collections.abc import Mapping
-from typing import NoReturn
 
 import tensorflow as tf
 import tree
@@ -21,11 +20,6 @@ from repertory.components.replay import packing, rate_limiters
 DEFAULT_TABLE = 'replay'
 # Holds items with targets, see `Experience.with_targets`.
 TRAIN_BUFFER = 'train_buffer'
-
-# Samplers: proportional to priority; uniform, oldest, newest, smallest or
-# largest priority first.
-PRIORITIZED = 'prioritized'
-_SELECTORS = ('uniform', 'fifo', 'lifo', 'min_heap', 'max_heap')
 
 # Measured overhead of an item with its small leaves, and of each large leaf. In
 # a server: keys, priorities, and the messages around the chunks. In a process:
@@ -68,15 +62,12 @@ class TableSpec:
   Attributes:
     name: Unique name among the tables of an agent.
     signature: Nest of `tf.TensorSpec` of one item.
-    max_size: Capacity, in items; then the remover replaces one per insert.
-    rate_limit: Ratio of samples to inserts; None for a queue, where inserts
-      wait while it is full and samples while it is empty.
-    sampler: Selector of items to sample: 'uniform', 'fifo', 'lifo', 'min_heap'
-      or 'max_heap' of priorities, or 'prioritized'.
-    remover: Selector of items to remove; not 'prioritized'.
-    priority_exponent: α of the 'prioritized' sampler: item i is sampled with
-      probability p_i^α / Σ_j p_j^α. None for other samplers.
-    max_times_sampled: Samples after which an item is removed; 0 for no limit.
+    max_size: Capacity, in items; then each insert replaces the oldest one.
+    rate_limit: Ratio of samples to inserts; None for a queue, where each item
+      is sampled once, in the order of insertion, inserts wait while it is full,
+      and samples while it is empty.
+    priority_exponent: α of prioritized sampling: item i is sampled with
+      probability p_i^α / Σ_j p_j^α. None for uniform sampling, and for queues.
     bundle_size: Items that Reverb stores, counts and samples as one. All counts
       here and in `TableInfo` are of items nevertheless.
   """
@@ -85,28 +76,15 @@ class TableSpec:
   signature: types.Nest
   max_size: int
   rate_limit: rate_limiters.RateLimit | None
-  sampler: str = 'uniform'
-  remover: str = 'fifo'
   priority_exponent: float | None = None
-  max_times_sampled: int = 0
   bundle_size: int = 1
 
   def __post_init__(self):
     exponent = self.priority_exponent
-    for name, known in (
-      ('sampler', (*_SELECTORS, PRIORITIZED)),
-      ('remover', _SELECTORS),
-    ):
-      if getattr(self, name) not in known:
-        raise ValueError(
-          f"{name} of table '{self.name}' must be one of {', '.join(known)}; "
-          f'got {getattr(self, name)!r}.'
-        )
-    if (self.sampler == PRIORITIZED) != (exponent is not None):
+    if self.is_queue and exponent is not None:
       raise ValueError(
-        f"priority_exponent of table '{self.name}' must be a number if its "
-        f"sampler is '{PRIORITIZED}', else None; got {exponent} and "
-        f"'{self.sampler}'."
+        f"priority_exponent of queue '{self.name}' must be None, got "
+        f'{exponent}.'
       )
     if exponent is not None and not exponent >= 0:
       raise SettingError(
@@ -121,11 +99,14 @@ class TableSpec:
   @property
   def is_queue(self) -> bool:
     """Whether each item is sampled once, in the order of insertion."""
-    return (
-      self.rate_limit is None
-      and self.sampler == 'fifo'
-      and self.max_times_sampled == 1
-    )
+    return self.rate_limit is None
+
+  @property
+  def sampler(self) -> str:
+    """Name of the sampler: 'fifo', 'prioritized' or 'uniform'."""
+    if self.is_queue:
+      return 'fifo'
+    return 'uniform' if self.priority_exponent is None else 'prioritized'
 
   @property
   def description(self) -> str:
@@ -136,7 +117,7 @@ class TableSpec:
     )
     return (
       f'max_size={self.max_size}, {self.rate_limit}, '
-      f'max_times_sampled={self.max_times_sampled}, signature={signature}'
+      f'max_times_sampled={int(self.is_queue)}, signature={signature}'
     )
 
   def bundled(self, size: int) -> 'TableSpec':
@@ -209,13 +190,12 @@ class TableSpec:
       SettingError: Naming the setting to change.
     """
     called = rate_limiters.NamesOf(names)
-    for name in ('max_size', 'max_times_sampled'):
-      if (value := getattr(self, name)) > _MAX_INTEGER:
-        raise SettingError(
-          called[name],
-          f"of table '{self.name}' must be at most {_MAX_INTEGER}, got "
-          f'{value}.',
-        )
+    if self.max_size > _MAX_INTEGER:
+      raise SettingError(
+        called['max_size'],
+        f"of table '{self.name}' must be at most {_MAX_INTEGER}, got "
+        f'{self.max_size}.',
+      )
     if self.rate_limit:
       self._check_limit(self.rate_limit, batch_size, items_per_insert, called)
     elif self.max_size < batch_size + items_per_insert:
@@ -234,13 +214,11 @@ class TableSpec:
     called: Mapping[str, str],
   ) -> None:
     of_table, max_size = f"of table '{self.name}'", self.max_size
-
-    def refuse(name: str, problem: str) -> NoReturn:
-      raise SettingError(called[name], f'{of_table} must be at least {problem}')
-
     ratio, min_size = limit.samples_per_insert, limit.min_size
     if max_size < 1:
-      refuse('max_size', f'1, got {max_size}.')
+      raise SettingError(
+        called['max_size'], f'{of_table} must be at least 1, got {max_size}.'
+      )
     if min_size > max_size:
       raise SettingError(
         called['min_size'],
@@ -249,28 +227,13 @@ class TableSpec:
       )
     needed = batch_size + ratio * items_per_insert
     if limit.error_buffer < needed:
-      refuse(
-        'error_buffer',
-        f'{called["batch_size"]} + samples_per_insert × items per step = '
-        f'{batch_size} + {ratio:g} × {items_per_insert} = {needed:g}, or a '
-        'learner and an actor that alternate would both wait forever; got '
-        f'{limit.error_buffer:g}. Raise it, or lower the others.',
-      )
-    if not self.max_times_sampled:
-      return
-    if ratio > self.max_times_sampled:
-      refuse(
-        'max_times_sampled',
-        f'samples_per_insert = {ratio:g}, or its items are removed before the '
-        f'learner has sampled its share; got {self.max_times_sampled}.',
-      )
-    turn = batch_size + items_per_insert
-    if max_size < min_size + turn:
-      refuse(
-        'max_size',
-        f'{called["min_size"]} + (batch_size + items per step) = {min_size} + '
-        f'{turn}, or items, which are removed after sampling, are lost before '
-        f'the learner has sampled its share; got {max_size}.',
+      raise SettingError(
+        called['error_buffer'],
+        f'{of_table} must be at least {called["batch_size"]} + '
+        f'samples_per_insert × items per step = {batch_size} + {ratio:g} × '
+        f'{items_per_insert} = {needed:g}, or a learner and an actor that '
+        f'alternate would both wait forever; got {limit.error_buffer:g}. Raise '
+        'it, or lower the others.',
       )
 
 
@@ -295,12 +258,7 @@ def prioritized(
   See https://arxiv.org/abs/1511.05952, equation 1; α is `priority_exponent`.
   """
   return TableSpec(
-    DEFAULT_TABLE,
-    signature,
-    max_size,
-    rate_limit,
-    sampler=PRIORITIZED,
-    priority_exponent=priority_exponent,
+    DEFAULT_TABLE, signature, max_size, rate_limit, priority_exponent
   )
 
 
@@ -308,14 +266,7 @@ def queue(
   signature: types.Nest, max_size: int, name: str = DEFAULT_TABLE
 ) -> TableSpec:
   """Describes a queue: first in, first out, each item sampled once."""
-  return TableSpec(
-    name,
-    signature,
-    max_size,
-    rate_limit=None,
-    sampler='fifo',
-    max_times_sampled=1,
-  )
+  return TableSpec(name, signature, max_size, rate_limit=None)
 
 
 def remove_checkpoints(directory: str) -> None:

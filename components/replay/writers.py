@@ -3,7 +3,9 @@
 import abc
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
 
 from repertory.components.replay import tables, waits
 from repertory.components.runtime import signals
@@ -51,30 +53,28 @@ class Writer(abc.ABC):
     self._num_pending = 0  # In the table's unit: bundles, if it has any.
 
   @property
-  @abc.abstractmethod
   def shared(self) -> Sequence[int]:
     """Indices of leaves that items may store by reference."""
+    return self.table.packing.whole
 
   @abc.abstractmethod
   def open(self, num_alive: int) -> None:
-    """Opens the writer; `num_alive` latest calls of `keep` can be used."""
+    """Opens the writer; the `num_alive` latest kept rows can be used."""
 
   @abc.abstractmethod
-  def keep(self, leaves: Sequence) -> list:
-    """Stores leaves of a step of one slot; returns a reference for each.
+  def keep(self, leaves: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+    """Stores `shared` leaves `[B, ...]`, by index.
 
-    Their number is always the same; None leaves one out.
+    Returns references in their place, as objects `[B]`.
     """
 
   @abc.abstractmethod
-  def put(
-    self, leaves: Sequence, references: Sequence[Sequence] | None = None
-  ) -> None:
+  def put(self, leaves: Sequence[np.ndarray]) -> None:
     """Writes K items.
 
     Args:
-      leaves: Arrays `[K, ...]` in the order of the signature.
-      references: References of each item, in place of its `shared` leaves.
+      leaves: Arrays `[K, ...]` in the order of the signature; all or none of
+        the `shared` ones as references `[K]` from `keep`.
 
     Raises:
       ValueError: If leaves do not match the signature, or a priority is bad.

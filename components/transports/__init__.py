@@ -6,16 +6,7 @@ from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.transports.demonstrations import Demonstrations
-  from repertory.components.transports.in_process import (
-    ActorStates,
-    InProcessTransport,
-    check_in_process,
-  )
-  from repertory.components.transports.learner_side import (
-    ActorState,
-    LearnerSide,
-    Snapshots,
-  )
+  from repertory.components.transports.in_process import InProcessTransport
   from repertory.components.transports.offline_transport import (
     OfflineTransport,
     check_offline,
@@ -27,6 +18,10 @@ if TYPE_CHECKING:
     OFFLINE,
     REVERB,
     SHARES,
+    ActorState,
+    ActorStates,
+    LearnerSide,
+    Snapshots,
     Transport,
     make_adder,
   )
@@ -35,7 +30,7 @@ __all__ = [
   'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorState',
   'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
   'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
-  'check_in_process', 'check_offline', 'make_adder', 'unlimited',
+  'check_offline', 'make_adder', 'unlimited',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

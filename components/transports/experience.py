@@ -19,8 +19,8 @@ class Experience:
   Attributes:
     items: Items made of the steps: `adders.Transitions`, `adders.Sequences` or
       a custom `adders.ItemSpec`.
-    tables: Replay tables: actors write to the first, which the learner samples,
-      or the Bellman updaters.
+    tables: The replay table, in a sequence: actors write to it, and the learner
+      samples it, or the Bellman updaters.
     batch_size: Items per learner step from the table.
     num_demonstrations: Additional items per learner step from a data set, see
       `with_demonstrations`.
@@ -51,11 +51,9 @@ class Experience:
   with_targets: 'Experience | None' = None
 
   def __post_init__(self):
-    names = [table.name for table in self.tables]
-    if not names or len(set(names)) < len(names):
-      raise ValueError(
-        f'tables must be one or more tables with distinct names, got {names}.'
-      )
+    if len(self.tables) != 1:
+      names = [table.name for table in self.tables]
+      raise ValueError(f'tables must be one table, got {names}.')
     if self.min_priority is not None and not self.min_priority > 0:
       raise SettingError(
         'min_priority', f'must be positive, got {self.min_priority}.'
@@ -87,9 +85,10 @@ class Experience:
 
   @property
   def all_tables(self) -> Sequence[replay.TableSpec]:
-    """All tables, including those of `with_targets`."""
-    further = self.with_targets.tables if self.with_targets else []
-    return [*self.tables, *further]
+    """All tables, including that of `with_targets`."""
+    if self.with_targets is None:
+      return [self.table]
+    return [self.table, self.with_targets.table]
 
   @property
   def learned(self) -> 'Experience':
@@ -109,12 +108,12 @@ class Experience:
   @property
   def bundle_sizes(self) -> dict[str, int]:
     """Items per bundle, by table."""
-    return {table.name: table.bundle_size for table in self.tables}
+    return {self.table.name: self.table.bundle_size}
 
   def with_table(self, **changes: Any) -> 'Experience':
-    """Returns a copy with changed fields of the first table."""
+    """Returns a copy with changed fields of the table."""
     table = dataclasses.replace(self.table, **changes)
-    return dataclasses.replace(self, tables=[table, *self.tables[1:]])
+    return dataclasses.replace(self, tables=[table])
 
   def max_items(self, max_steps: int, num_environments: int) -> int:
     """Returns the maximum number of items of a run of `max_steps`.
@@ -173,12 +172,7 @@ class Experience:
     `num_environments` is the total over all actors. Raises a SettingError that
     names the setting to change.
     """
-    for table in self.tables:
-      table.check(
-        self.batch_size,
-        num_environments * self.items.max_items_per_step,
-        self.setting_names,
-      )
+    num_items = num_environments * self.items.max_items_per_step
+    self.table.check(self.batch_size, num_items, self.setting_names)
     if (targets := self.with_targets) is not None:
-      for table in targets.tables:
-        table.check(targets.batch_size, self.rows, targets.setting_names)
+      targets.table.check(targets.batch_size, self.rows, targets.setting_names)

@@ -3,26 +3,11 @@
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from repertory.components import replay
 from repertory.components.replay import local
 from repertory.components.transports import experience as experience_lib
-from repertory.components.transports import learner_side, transport
-
-
-@dataclasses.dataclass
-class ActorStates:
-  """State of the actors in snapshots of the table.
-
-  Attributes:
-    restored: State from the initial snapshot; empty without one.
-    take: Returns the state for a new snapshot, between two updates of the
-      learner; None if the actors are not at the same step.
-  """
-
-  restored: bytes = b''
-  take: Callable[[], learner_side.ActorState | None] = lambda: None
+from repertory.components.transports import transport
 
 
 class InProcessTransport(transport.Transport):
@@ -35,9 +20,6 @@ class InProcessTransport(transport.Transport):
   batches depend on their speeds, unless the table is a queue in round-robin
   order: then the k-th blocks of items of all writers follow on one another, and
   a writer that is early waits.
-
-  Attributes:
-    actors: State of the actors in snapshots.
   """
 
   kind = 'local'
@@ -66,17 +48,13 @@ class InProcessTransport(transport.Transport):
         transport of `at`; None for no order.
 
     Raises:
-      ValueError: If the experience needs a replay server.
+      ValueError: If leaves of the items are not numeric, of known shape.
       CheckpointError: If the snapshot cannot be read, or is of another table.
     """
-    check_in_process(experience)
-    self._experience = experience
-    self._adder_factory = adder_factory
-    self._place = place or local.WaitPolicy()
-    self._checkpoint_directory = checkpoint_directory
+    place = place or local.WaitPolicy()
+    super().__init__(experience, adder_factory, place, checkpoint_directory)
     self._turn: int | None = None
     self._table = local.Table(experience.table, seed, num_turns)
-    self.actors = ActorStates()
     if not checkpoint_directory:
       return
     contents = local.read(checkpoint_directory, experience.table)
@@ -91,75 +69,31 @@ class InProcessTransport(transport.Transport):
   ) -> 'InProcessTransport':
     """Returns this transport for an actor with its own waits and its turn."""
     one = copy.copy(self)
-    one._place, one._turn = place, turn
+    one.place, one._turn = place, turn
     return one
-
-  @property
-  def learned(self) -> 'InProcessTransport':
-    return self
 
   def make_writer(self, **settings) -> replay.Writer:
     return local.LocalWriter(
-      self._table, self._place, turn=self._turn, **settings
+      self._table, self.place, turn=self._turn, **settings
     )
 
-  def make_learner_side(self) -> learner_side.LearnerSide:
-    return InProcessLearnerSide(self)
+  def make_batches(self) -> replay.Batches:
+    batch_size = self.experience.batch_size
+    return local.LocalBatches(self._table, batch_size, self.place)
 
-
-def check_in_process(experience: experience_lib.Experience) -> None:
-  """Raises a ValueError that names what needs a replay server, if anything."""
-  if len(experience.tables) > 1:
-    names = [table.name for table in experience.tables]
-    raise ValueError(
-      'tables of an experience, without a replay server, must be one table; '
-      f'got {names}.'
-    )
-  local.check(experience.table)
-  if experience.with_targets is not None:
-    raise ValueError('with_targets must be None without a replay server.')
-
-
-class InProcessLearnerSide(learner_side.LearnerSide):
-  """Learner side of a table of an in-process transport."""
-
-  kind = InProcessTransport.kind
-
-  def __init__(self, transport: InProcessTransport):
-    self._local_table = table = transport._table
-    self._actors = transport.actors
-    self._actor_state: learner_side.ActorState | None = None
-    self._checkpoint_directory = transport._checkpoint_directory
-    experience, place = transport._experience, transport._place
-    super().__init__(experience, place)
-    self.batches = local.LocalBatches(table, experience.batch_size, place)
-    self.priorities = None
-    if experience.min_priority is not None:
-      self.priorities = local.LocalPriorities(table, experience.min_priority)
+  def make_priorities(self, floor: float) -> replay.Priorities:
+    return local.LocalPriorities(self._table, floor)
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
-    table = self._local_table
-    return {table.description.name: table.status()}
+    return {self._table.description.name: self._table.status()}
 
-  def flush(self) -> None:
-    super().flush()
-    self._actor_state = self._actors.take()
-
-  def counts(self) -> Mapping[str, int]:
-    return self._actor_state.counts if self._actor_state else {}
-
-  def describe(self) -> dict[str, Any]:
-    """As the base class; `is_exact` if a run would resume exactly."""
-    return {**super().describe(), 'is_exact': self._actor_state is not None}
-
-  def take_snapshot(self) -> Callable[[], str]:
+  def take_snapshot(
+    self, actors: transport.ActorState | None
+  ) -> Callable[[], str]:
     directory = self._checkpoint_directory
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
-    table, contents = self._local_table.description, self._local_table.copy()
-    if self._actor_state is not None:
-      contents = dataclasses.replace(contents, actors=self._actor_state.saved)
+    table, contents = self._table.description, self._table.copy()
+    if actors is not None:
+      contents = dataclasses.replace(contents, actors=actors.saved)
     return lambda: local.write(directory, table, contents)
-
-  def remove_snapshots(self) -> None:
-    replay.remove_checkpoints(self._checkpoint_directory)

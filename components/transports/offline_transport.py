@@ -17,7 +17,7 @@ from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.replay.local import snapshots
 from repertory.components.transports import experience as experience_lib
-from repertory.components.transports import in_process, learner_side, transport
+from repertory.components.transports import in_process, transport
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
@@ -136,11 +136,11 @@ class OfflineTransport(in_process.InProcessTransport):
     report: Callable[[int], None],
   ) -> None:
     """Adds episodes to the agent's own adder, in parallel slots of a batch."""
-    items = self._experience.items
+    items = self.experience.items
     # Images are copied one by one, however many slots there are. And if items
     # cross the ends of episodes, a slot without further episodes would create
     # empty items.
-    has_images = bool(self._experience.table.packing.whole)
+    has_images = bool(self.experience.table.packing.whole)
     is_cut_one_by_one = has_images or items.slots_end_together
     num_slots = 1 if is_cut_one_by_one else min(_MAX_SLOTS, len(starts))
     rows, last = starts[:num_slots].copy(), ends[:num_slots] - 1
@@ -148,16 +148,16 @@ class OfflineTransport(in_process.InProcessTransport):
     is_idle = np.zeros([num_slots], bool)
     extras = _make_extras(items, num_slots)
     writer = local.LocalWriter(
-      self._table,
-      self._place,
+      self.table,
+      self.place,
       version=lambda: -1,  # The actions come from another policy.
-      max_pending_items=self._experience.table.max_size,
+      max_pending_items=self.experience.table.max_size,
     )
-    adder = self._adder_factory(self._experience, writer, num_slots)
+    adder = self._adder_factory(self.experience, writer, num_slots)
     with contextlib.closing(adder):
       adder.add_first(_timestep(steps, rows))
       while True:
-        self._place.stop.check()
+        self.place.stop.check()
         report(num_cut)
         num_cut += num_slots - int(is_idle.sum())
         action = _take(steps.action, rows)
@@ -177,23 +177,46 @@ class OfflineTransport(in_process.InProcessTransport):
 
   def sampler_state(self) -> dict[str, Any]:
     """Returns plain values with the state of uniform sampling."""
-    random = self._table.copy(has_leaves=False).random
+    random = self.table.copy(has_leaves=False).random
     return {'checksum': self.checksum, 'random': random}
 
   def restore_sampler(self, state: dict[str, Any]) -> bool:
     """Restores the sampler if `state` is of the same data; returns success."""
     if state['checksum'] != self.checksum:
       return False
-    changes = {key: state[key] for key in state if key != 'checksum'}
-    contents = self._table.copy(has_leaves=False)
-    self._table.restore(dataclasses.replace(contents, **changes))
+    changes = {key: state[key] for key in snapshots.COUNTS if key in state}
+    contents = self.table.copy(has_leaves=False)
+    if (priorities := state.get('priorities')) is not None:
+      changes['items'] = contents.items._replace(priorities=priorities)
+    self.table.restore(dataclasses.replace(contents, **changes))
     return True
 
   def make_writer(self, **settings: Any) -> replay.Writer:
     raise RuntimeError('Recorded data must not change: nothing can be added.')
 
-  def make_learner_side(self) -> learner_side.LearnerSide:
-    return _OfflineLearnerSide(self)
+  def is_exact(self, actors: transport.ActorState | None) -> bool:
+    return True
+
+  def check_restored(self, checkpoint, opened_with) -> None:
+    """Does nothing, because all data were read again."""
+
+  def take_snapshot(
+    self, actors: transport.ActorState | None
+  ) -> Callable[[], str]:
+    """As the base class, of the sampler's state."""
+    contents = self.table.copy(has_leaves=False)
+
+    def write() -> str:
+      state = {name: getattr(contents, name) for name in snapshots.COUNTS}
+      state['checksum'] = self.checksum
+      with snapshots.replacing(self._checkpoint_directory) as (folder, path):
+        priorities = contents.items.priorities
+        np.save(os.path.join(folder, _PRIORITIES), priorities)
+        with open(os.path.join(folder, _STATE), 'w') as file:
+          json.dump(state, file, indent=2)
+      return path
+
+    return write
 
 
 def unlimited(
@@ -207,7 +230,7 @@ def unlimited(
 def check_offline(experience: experience_lib.Experience) -> None:
   """Raises a ValueError that says why recorded data do not suffice, if so."""
   table, extras = experience.table, experience.items.extras_spec
-  if table.is_queue or table.max_times_sampled:
+  if table.is_queue:
     raise ValueError(
       'it learns from each item once, soon after acting: recorded data come '
       'from another policy, and are sampled repeatedly. Use an agent with a '
@@ -220,38 +243,6 @@ def check_offline(experience: experience_lib.Experience) -> None:
       f'its items need outputs of its own policy with each action ({extras}), '
       'which recorded data lack'
     )
-  in_process.check_in_process(experience)
-
-
-class _OfflineLearnerSide(in_process.InProcessLearnerSide):
-  """Learner side for a table of recorded data; saves the sampler's state."""
-
-  kind = OfflineTransport.kind
-
-  def __init__(self, transport: OfflineTransport):
-    super().__init__(transport)
-    self._checksum = transport.checksum
-
-  def describe(self) -> dict[str, Any]:
-    return {**super().describe(), 'is_exact': True}
-
-  def check_restored(self, checkpoint: checkpointing.Checkpoint) -> None:
-    """Does nothing, because all data were read again."""
-
-  def take_snapshot(self) -> Callable[[], str]:
-    """As the base class, of the sampler's state."""
-    contents = self._local_table.copy(has_leaves=False)
-    return lambda: self._write(contents)
-
-  def _write(self, contents: local.Contents) -> str:
-    state = {name: getattr(contents, name) for name in snapshots.COUNTS}
-    state['checksum'] = self._checksum
-    with snapshots.replacing(self._checkpoint_directory) as (folder, path):
-      path_of_priorities = os.path.join(folder, _PRIORITIES)
-      np.save(path_of_priorities, contents.priorities, allow_pickle=False)
-      with open(os.path.join(folder, _STATE), 'w') as file:
-        json.dump(state, file, indent=2)
-    return path
 
 
 def _close_episodes(steps: offline.DataSetSteps) -> offline.DataSetSteps:

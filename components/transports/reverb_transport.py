@@ -1,13 +1,12 @@
 """Transport through a replay server."""
 
-import copy
 from collections.abc import Callable, Mapping
 from concurrent import futures
 
 from repertory.components import replay
 from repertory.components.runtime import signals, worker_thread
 from repertory.components.transports import experience as experience_lib
-from repertory.components.transports import learner_side, transport
+from repertory.components.transports import transport
 
 # Interval of checks whether Reverb has fixed the items of a checkpoint.
 _POLL_SECONDS = 0.002
@@ -34,51 +33,37 @@ class ReverbTransport(transport.Transport):
     The connection's timeout and stop signal end every wait. The server has its
     checkpoints in the directory.
     """
+    super().__init__(
+      experience, adder_factory, connection, checkpoint_directory
+    )
     self._connection = connection
-    self._experience = experience
-    self._adder_factory = adder_factory
-    self._checkpoint_directory = checkpoint_directory
-
-  @property
-  def learned(self) -> 'ReverbTransport':
-    later = copy.copy(self)
-    later._experience = self._experience.learned
-    return later
 
   def make_writer(self, **settings) -> replay.Writer:
     return replay.ReverbWriter(
-      self._connection, self._experience.table, **settings
+      self._connection, self.experience.table, **settings
     )
 
-  def make_learner_side(self) -> learner_side.LearnerSide:
-    return _ReverbLearnerSide(self)
-
-
-class _ReverbLearnerSide(learner_side.LearnerSide):
-  """Learner side for a replay server."""
-
-  kind = ReverbTransport.kind
-
-  def __init__(self, transport: ReverbTransport):
-    self._connection = connection = transport._connection
-    self._checkpoint_directory = transport._checkpoint_directory
-    experience, table = transport._experience, transport._experience.table
-    super().__init__(experience, connection)
-    self.batches = replay.ReplayDataset(
-      connection, table, experience.batch_size, prefetch=experience.prefetch
+  def make_batches(self) -> replay.Batches:
+    return replay.ReplayDataset(
+      self._connection,
+      self.experience.table,
+      self.experience.batch_size,
+      prefetch=self.experience.prefetch,
     )
-    self.priorities = None
-    if experience.min_priority is not None:
-      self.priorities = replay.PriorityUpdater(
-        connection, table.name, experience.min_priority
-      )
+
+  def make_priorities(self, floor: float) -> replay.Priorities:
+    name = self.experience.table.name
+    return replay.PriorityUpdater(self._connection, name, floor)
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
-    tables = self._experience.tables
+    tables = [self.experience.table]
     return replay.table_status(self._connection.client, tables)
 
-  def take_snapshot(self) -> Callable[[], str]:
+  def take_snapshot(
+    self, actors: transport.ActorState | None
+  ) -> Callable[[], str]:
     """As the base class. Reverb fixes the items after it has begun to write."""
+    del actors  # They are in other processes.
     thread = worker_thread.WorkerThread('replay_checkpoint')
     writing = thread.submit(lambda: replay.write_checkpoint(self._connection))
     thread.close(0.0)  # It ends after the call.
@@ -96,6 +81,3 @@ class _ReverbLearnerSide(learner_side.LearnerSide):
       signals.StopSignal(),  # The last checkpoint comes after a stop.
     )
     return writing.result
-
-  def remove_snapshots(self) -> None:
-    replay.remove_checkpoints(self._checkpoint_directory)

@@ -56,8 +56,6 @@ def describe(
     if kind == transports.REVERB:
       bundle = smallest_batch or experiment.num_environments_per_actor
     try:
-      if kind in (transports.InProcessTransport.kind, transports.SHARES):
-        transports.check_in_process(experience)
       warning = _check_memory(
         experience, kind, max_items, experiment.checkpoint_replay
       )
@@ -94,13 +92,13 @@ def _check_memory(
     is_copied = checkpoint_replay and not in_server
     item_bytes = table.item_bytes(in_server, is_copied)
     # Tables that others than actors write may have more items.
-    most = max_items if table in experience.tables else table.max_size
+    most = max_items if table is experience.table else table.max_size
     sizes.append(min(table.max_size, most) * item_bytes)
   needed, total = sum(sizes), machine_memory.total_bytes()
   if needed <= total / 2:
     return ''
   table = tables[sizes.index(max(sizes))]
-  described = experience if table in experience.tables else experience.learned
+  described = experience if table is experience.table else experience.learned
   setting, in_words = described.called['max_size'], machine_memory.gigabytes
   text = f'may take {in_words(needed)} of the {in_words(total)} of memory'
   if needed <= total:

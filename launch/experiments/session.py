@@ -148,7 +148,8 @@ class Session:
     tables = self.experience.all_tables
     if self.transport != transports.OFFLINE:
       return tables
-    return [dataclasses.replace(table, rate_limit=None) for table in tables]
+    changes = {'rate_limit': None, 'priority_exponent': None}
+    return [dataclasses.replace(table, **changes) for table in tables]
 
   def make_in_process_transport(
     self, stop: signals.StopSignal, num_turns: int | None = None

@@ -5,7 +5,6 @@ import time
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import adders, anakin
 from repertory.components.config.settings import SettingError
-from repertory.components.replay import tables
 from repertory.components.transports import experience as experience_lib
 from repertory.environments import tensor
 from repertory.environments.registry import registry
@@ -164,12 +163,10 @@ def make_transport(
 ) -> anakin.CompiledTransport:
   """Makes the transport in a compiled loop, or raises SettingError."""
   items, table = experience.items, experience.table
-  kind, is_plain = type(items), len(experience.tables) == 1
-  if kind is adders.Sequences and table.is_queue and is_plain:
+  kind = type(items)
+  if kind is adders.Sequences and table.is_queue:
     return anakin.UnrollTransport(experience, num_environments)
-  is_plain &= table.remover == 'fifo' and not table.max_times_sampled
-  is_plain &= table.sampler in ('uniform', tables.PRIORITIZED)
-  if is_plain and table.rate_limit:
+  if not table.is_queue:
     if kind is adders.Transitions:
       return anakin.TransitionTransport(experience, num_environments, seed)
     if kind is adders.Sequences:
@@ -177,7 +174,6 @@ def make_transport(
   raise SettingError(
     'topology',
     'must be another one for this experience: a compiled loop keeps '
-    'Transitions and Sequences in one table, which is a queue, or is sampled '
-    'uniformly or by priority and removes the oldest items; got '
+    'Transitions, and Sequences, which a queue must hold; got '
     f'{kind.__name__} and {table}.',
   )

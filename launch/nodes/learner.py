@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from repertory.components import replay, transports
 from repertory.components.runtime import signals
-from repertory.components.transports import learner_side
+from repertory.components.transports import transport as transport_lib
 from repertory.launch import nodes
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
@@ -123,7 +123,7 @@ class LearnerNode(learning.LearningNode):
       self._stop.set()
     # The same holds for lost items, once pending ones had time to arrive.
     elif (
-      time.monotonic() - self._phase_since > learner_side.BATCH_TIMEOUT_SECONDS
+      time.monotonic() - self._phase_since > transport_lib.BATCH_TIMEOUT_SECONDS
     ):
       self._end.expect_batches()
 

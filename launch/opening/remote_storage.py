@@ -7,7 +7,8 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from absl import logging
 
@@ -26,15 +27,13 @@ _LOOK_SECONDS = 1.0
 _SHOW_SECONDS = 0.25  # Period of progress reports at the end of the run.
 _CLOSE_SECONDS = 2.0  # Time-out for the thread after an upload is canceled.
 
-Check = Callable[[checkpointing.Checkpoint], None]
-
 
 @contextlib.contextmanager
 def holding(
   stored: 'checkpoints.Storage',
   experiment: experiment_lib.Experiment,
   fresh: bool,
-  check: Check,
+  check: Callable[[checkpointing.Checkpoint], None],
   report: Callable[[str], None],
 ) -> Iterator[str]:
   """Locks a run's storage, and yields what was done.
@@ -43,110 +42,97 @@ def holding(
   `check` raises for a checkpoint of another experiment.
   """
   done = ''
-  fetch = _Fetch(stored, experiment, check, report)
   with contextlib.ExitStack() as held:
-    with fetch.watched():
+    with _watched(stored.shown, experiment.directory):
       held.enter_context(stored.lock.hold(report))
       stored.remove_unfinished()
       if not fresh:
-        done = fetch.run()
+        done = _fetch_newer(stored, experiment, check, report)
       elif aside := stored.move_aside():
         done = f'old checkpoints were moved to {aside}'
     yield done
 
 
-@dataclasses.dataclass
-class _Fetch:
-  """Fetches the newest checkpoint and the best policy, if missing here."""
+@contextlib.contextmanager
+def _watched(shown: str, directory: str) -> Iterator[None]:
+  """Raises NoAnswerError in a block in which no bytes arrive for long."""
 
-  stored: 'checkpoints.Storage'
-  experiment: experiment_lib.Experiment
-  check: Check
-  report: Callable[[str], None]
-  num_bytes: int = 0
+  def num_bytes() -> int:
+    total = 0
+    for root, _, names in os.walk(directory):
+      for name in names:
+        with contextlib.suppress(OSError):  # It was renamed meanwhile.
+          total += os.path.getsize(os.path.join(root, name))
+    return total
 
-  @contextlib.contextmanager
-  def watched(self) -> Iterator[None]:
-    """Raises NoAnswerError in a block in which no bytes arrive for long."""
-    seconds = watchdog.START_SECONDS
-    late = signals.NoAnswerError(
-      f'Waited {seconds:g} seconds for {self.stored.shown} to answer.'
-    )
-    try:
-      with (
-        interrupts.interruptible() as demand,
-        watchdog.watching(
-          lambda: self.num_bytes, seconds, lambda waited: demand(late)
-        ),
-      ):
-        yield
-    except OSError as error:
-      raise SettingError(
-        'storage',
-        f'must be readable and writable, got {self.stored.shown}: '
-        f'{text_of(error)}.',
-      ) from error
+  seconds = watchdog.START_SECONDS
+  late = signals.NoAnswerError(
+    f'Waited {seconds:g} seconds for {shown} to answer.'
+  )
+  try:
+    with (
+      interrupts.interruptible() as demand,
+      watchdog.watching(num_bytes, seconds, lambda waited: demand(late)),
+    ):
+      yield
+  except (SettingError, signals.NoAnswerError):
+    raise
+  except Exception as error:  # From any package behind the storage.
+    raise SettingError(
+      'storage',
+      f'must be readable and writable, got {shown}: {text_of(error)}.',
+    ) from error
 
-  def run(self) -> str:
-    """Fetches what is missing; returns a description of what was done."""
-    newest = self.stored.checkpoints.newest()
+
+def _fetch_newer(
+  stored: 'checkpoints.Storage',
+  experiment: experiment_lib.Experiment,
+  check: Callable[[checkpointing.Checkpoint], None],
+  report: Callable[[str], None],
+) -> str:
+  """Fetches what is newer or better than here; returns what was done."""
+
+  def fetch(
+    store: 'checkpoints.CheckpointStore',
+    name: str,
+    max_to_keep: int,
+    rank: Callable[[Mapping[str, Any]], Any],
+  ) -> str:
+    newest = store.newest()
     if newest is None:
       return ''
-    self._check_manifest(newest)
-    done = []
-    path = os.path.join(self.experiment.directory, directories.CHECKPOINTS)
-    num_kept = self.experiment.checkpoints_to_keep
-    here = checkpointing.Checkpointer(path, num_kept)
+    # Before it is fetched.
+    check(checkpointing.Checkpoint(newest.path, {}, newest.state, None))
+    path = os.path.join(experiment.directory, name)
+    here = checkpointing.Checkpointer(path, max_to_keep)
     mine = here.load(check_replay=False)
     if mine is not None:
-      self.check(mine)
-    counts = mine.state['counts'] if mine else None
-    found = counts and (counts['learner_steps'], counts['steps'])
-    if found is None or newest.progress > found:
-      self._fetch(self.stored.checkpoints, newest, here)
-      done.append(
-        f'checkpoint {newest.number:08d}, of {newest.steps} steps and '
-        f'{newest.learner_steps} updates, was fetched from {newest.path}'
-      )
-    try:
-      self._fetch_best()
-    except checkpointing.CheckpointError as error:  # Training does without.
-      done.append(f'the best policy was not fetched: {error.problem}')
-    return '; '.join(done)
-
-  def _fetch_best(self) -> None:
-    """Fetches the best policy, if that here is worse."""
-    path = os.path.join(self.experiment.directory, directories.BEST)
-    here = checkpointing.Checkpointer(path, 1)
-    best = self.stored.best.newest()
-    if best is None or best.episode_return is None:
-      return
-    self._check_manifest(best)
-    mine = here.load()
-    if mine is None or (
-      mine.state['evaluation']['episode_return'] < best.episode_return
-    ):
-      self._fetch(self.stored.best, best, here)
-
-  def _fetch(
-    self,
-    store: 'checkpoints.CheckpointStore',
-    manifest: 'checkpoints.CheckpointManifest',
-    here: checkpointing.Checkpointer,
-  ) -> None:
-    self.report(f'fetching {manifest.path}, {manifest.num_bytes / 1e6:.1f} MB')
-
-    def count(num_bytes: int) -> None:
-      self.num_bytes += num_bytes
-
-    here.add(
-      lambda folder: store.fetch(manifest, folder, count), manifest.number
+      check(mine)
+      if rank(mine.state) >= rank(newest.state):
+        return ''
+    report(f'fetching {newest.path}, {newest.num_bytes / 1e6:.1f} MB')
+    here.add(lambda folder: store.fetch(newest, folder), newest.number)
+    return (
+      f'checkpoint {newest.number:08d}, of {newest.steps} steps and '
+      f'{newest.learner_steps} updates, was fetched from {newest.path}'
     )
 
-  def _check_manifest(self, manifest: 'checkpoints.CheckpointManifest') -> None:
-    """Raises for a checkpoint of another experiment, before fetching it."""
-    state = {'experiment': manifest.experiment}
-    self.check(checkpointing.Checkpoint(manifest.path, {}, state, None))
+  done = fetch(
+    stored.checkpoints,
+    directories.CHECKPOINTS,
+    experiment.checkpoints_to_keep,
+    lambda state: (state['counts']['learner_steps'], state['counts']['steps']),
+  )
+  try:
+    best = fetch(
+      stored.best,
+      directories.BEST,
+      1,
+      lambda state: state['evaluation']['episode_return'],
+    )
+  except checkpointing.CheckpointError as error:  # Training does without.
+    best = f'the best policy was not fetched: {error.problem}'
+  return '; '.join(filter(None, (done, best)))
 
 
 @dataclasses.dataclass
@@ -184,16 +170,14 @@ class Uploads:
     self._stored = stored
     self._session = session
     self._show = show
-    experiment = session.experiment
-    self._timeout_seconds = experiment.timeout_seconds
+    self._timeout_seconds = session.experiment.timeout_seconds
+    num_kept = session.experiment.checkpoints_to_keep
     here = session.make_checkpointer()
     best = checkpointing.Checkpointer(session.best_directory, 1)
     # A fresh run does not upload the policy that an earlier run left.
     old_best = None if session.is_resumed else best.newest()
     self._series = (
-      _Series(
-        'checkpoint', stored.checkpoints, here, experiment.checkpoints_to_keep
-      ),
+      _Series('checkpoint', stored.checkpoints, here, num_kept),
       _Series('best policy', stored.best, best, 1, stored=old_best),
     )
     self._status: loggers.Status | None = None
@@ -211,7 +195,8 @@ class Uploads:
 
   def complete(self, status: loggers.Status) -> loggers.Status:
     """Adds messages about the storage to a status."""
-    return status.with_messages(status.message, *self._problems())
+    problems = (series.problem for series in self._series)
+    return status.with_messages(status.message, *filter(None, problems))
 
   def finish(self) -> str:
     """Waits until the newest is stored; returns why it is not, or ''."""
@@ -222,14 +207,14 @@ class Uploads:
       self._thread.join(_SHOW_SECONDS)
       if self._status is not None and (busy := self._busy):
         self._show(self._status.with_messages(f'{busy} {waiting}'))
-    problem = '; '.join(self._problems())
+    problem = '; '.join(s.problem for s in self._series if s.problem)
     if self._thread.is_alive():
       self._given_up.set()
       problem = (
         f'Waited {self._timeout_seconds:g} seconds at the end of the run for '
         f'{self._busy or "checkpoints"} {waiting}'
       )
-      self._warn(problem)
+      self._note(warning=problem)
     if not problem:
       return ''
     # Another run owns the storage now, and may have learned more.
@@ -258,33 +243,24 @@ class Uploads:
     while not is_last:
       is_last = self._ending.wait(_LOOK_SECONDS)
       for series in self._series:
+        what = f'the newest {series.what}'
         try:
-          self._store_newest(series, again=is_last)
+          source = series.checkpointer.newest()
+          if source in (None, series.stored):
+            series.problem = ''
+          elif is_last or source != series.failed:
+            series.failed = source
+            what = f'{series.what} {os.path.basename(source)}'
+            self._store(series, source, what)
         except signals.Stopped:
           return
-
-  def _store_newest(self, series: _Series, again: bool) -> None:
-    """Uploads the newest checkpoint; one that failed only if `again`."""
-    what = f'the newest {series.what}'
-    try:
-      source = series.checkpointer.newest()
-      if source in (None, series.stored):
-        series.problem = ''
-      elif again or source != series.failed:
-        series.failed = source
-        what = f'{series.what} {os.path.basename(source)}'
-        self._store(series, source, what)
-    except signals.Stopped:
-      raise
-    except Exception as error:  # From any package behind the storage.
-      self._is_lost |= isinstance(error, checkpoints.LockLostError)
-      problem = (
-        f'{what} is not in {self._stored.shown}: {type(error).__name__}: '
-        f'{error}'
-      )
-      if problem != series.problem:
-        series.problem = problem
-        self._warn(problem)
+        except Exception as error:  # From any package behind the storage.
+          self._is_lost |= isinstance(error, checkpoints.LockLostError)
+          kind = type(error).__name__
+          problem = f'{what} is not in {self._stored.shown}: {kind}: {error}'
+          if problem != series.problem:
+            series.problem = problem
+            self._note(warning=problem)
 
   def _store(self, series: _Series, source: str, what: str) -> None:
     links = self._session.storing_directory
@@ -297,9 +273,8 @@ class Uploads:
         if os.path.exists(source):
           raise
         return  # It made way for a newer one, which is next.
-      self._stored.lock.check()
       self._busy = what
-      series.store.add(linked, self._stored.lock.check, self._count)
+      series.store.add(linked, self._check)
       series.stored, series.problem = source, ''
     finally:
       self._busy = ''
@@ -307,25 +282,21 @@ class Uploads:
     try:
       series.store.keep_newest(series.max_to_keep)
     except Exception as error:  # The next one tries again.
-      self._warn(
-        f'checkpoints older than {what} could not be removed from '
+      self._note(
+        warning=f'checkpoints older than {what} could not be removed from '
         f'{self._stored.shown}: {type(error).__name__}: {error}'
       )
 
-  def _problems(self) -> list[str]:
-    return [series.problem for series in self._series if series.problem]
-
-  def _count(self, num_bytes: int) -> None:
-    del num_bytes
+  def _check(self) -> None:
+    """Raises an error if nothing must be uploaded any more."""
     if self._given_up.is_set():
       raise signals.Stopped
-
-  def _warn(self, problem: str) -> None:
-    logging.warning('%s', problem)
-    self._note(warning=problem)
+    self._stored.lock.check()
 
   def _note(self, **values: str) -> None:
     """Appends a row to the log of the nodes, in one call."""
+    if 'warning' in values:
+      logging.warning('%s', values['warning'])
     row = {'node': _NAME, 'run': self._session.counts['runs'], **values}
     path = os.path.join(self._session.log_directory, 'nodes.jsonl')
     try:

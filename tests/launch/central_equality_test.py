@@ -71,11 +71,7 @@ def _make_builder(agent, config):
 
     def experience(self, spec, num_environments):
       experience = super().experience(spec, num_environments)
-      table = experience.table
-      if table.is_queue:  # Which may hold bundles.
-        kept = replay.queue(table.signature, 100_000)
-      else:
-        kept = replay_fixture.make_fifo(table.signature)
+      kept = replay.queue(experience.table.signature, 100_000)
       return dataclasses.replace(experience, tables=[kept])
 
   return Kept(config_class(**config))

@@ -14,10 +14,10 @@ import threading
 from repertory import launch
 from repertory.agents import impala
 from repertory.components import replay, transports
-from repertory.components.transports import learner_side
+from repertory.components.transports import transport
 from repertory.environments.registry import registry
 
-learner_side.BATCH_TIMEOUT_SECONDS = 1.0
+transport.BATCH_TIMEOUT_SECONDS = 1.0
 
 make = transports.ReverbTransport.make_learner_side
 

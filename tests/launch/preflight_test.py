@@ -1,7 +1,5 @@
 """Tests of checks before a run starts."""
 
-import dataclasses
-
 import dm_env
 import numpy as np
 import pytest
@@ -10,7 +8,6 @@ from dm_env import specs as dm_env_specs
 from repertory import launch
 from repertory.agents import dqn
 from repertory.components.config.settings import SettingError
-from repertory.environments.registry import registry
 from repertory.launch.experiments import environment_batches, preflight
 from repertory.launch.platform import machine_memory
 
@@ -22,25 +19,6 @@ _IMPALA = {**_SMALL, 'unroll_length': 5}
 def _experiment(agent, config, *, max_steps=600, **settings):
   return launch.make_experiment(
     agent, 'catch', max_steps=max_steps, config=config, **settings
-  )
-
-
-def _limited(**changes):
-  """Makes an experiment of DQN with another table, learning from items once."""
-
-  class Limited(dqn.DQNBuilder):
-    def experience(self, spec, num_environments):
-      experience = super().experience(spec, num_environments)
-      return experience.with_table(**changes)
-
-  config = dqn.DQNConfig(**{**_DQN, 'min_replay_size': 1})
-  config = dataclasses.replace(config, samples_per_insert=2.0)
-  return launch.Experiment(
-    Limited(config),
-    registry.make_factory('catch'),
-    max_steps=600,
-    directory='unused',
-    environments_per_actor=32,
   )
 
 
@@ -72,15 +50,6 @@ _CASES = {
       environments_per_actor=2,
     ),
     (23, r'max_queue_size of .* 8 \+ 16 items.* got 23', 24),
-  ),
-  'max_times_sampled': (
-    lambda times: _limited(max_times_sampled=times),
-    (1, r'max_times_sampled .* at least samples_per_insert = 2.* got 1', 2),
-  ),
-  # 1 + (32 + 32 environments × 3).
-  'items_that_leave': (
-    lambda size: _limited(max_times_sampled=2, max_size=size),
-    (128, r'max_replay_size .* = 1 \+ 128, .* got 128', 129),
   ),
   # (54 − 50) × 8 = 32.
   'steps': (

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from repertory import launch
-from repertory.components.transports import in_process
+from repertory.components.transports import transport
 from repertory.environments.registry import registry
 from repertory.launch.experiments import directories
 from repertory.launch.nodes import actor
@@ -128,13 +128,13 @@ def test_hanging_environments_are_noticed(tmp_path, which, what, expected):
 def test_actor_that_hangs_while_it_is_restored_is_noticed(
   tmp_path, monkeypatch
 ):
-  states, init = in_process.ActorStates, actor.ActorNode.__init__
+  states, init = transport.ActorStates, actor.ActorNode.__init__
 
   def init_and_hurry(*arguments, **settings):
     init(*arguments, **settings)
     monkeypatch.setattr(watchdog, 'START_SECONDS', 0.5)
 
-  monkeypatch.setattr(in_process, 'ActorStates', lambda: states(b'saved'))
+  monkeypatch.setattr(transport, 'ActorStates', lambda: states(b'saved'))
   monkeypatch.setattr(actor.ActorNode, '__init__', init_and_hurry)
   monkeypatch.setattr(actor.ActorNode, 'restore', lambda *_: time.sleep(60))
   experiment = troubled_environments.make_experiment(

@@ -77,13 +77,6 @@ class _Screen(catch.Catch):
     return super().reset()._replace(observation=np.zeros((60, 70, 3), np.uint8))
 
 
-class _WithRemover(dqn.DQNBuilder):
-  """Agent that needs a feature of the replay server."""
-
-  def experience(self, *arguments):
-    return super().experience(*arguments).with_table(remover='min_heap')
-
-
 class TestTransport:
   def transport(self, experiment, **chosen):
     topology = single.Single(**chosen)
@@ -94,15 +87,6 @@ class TestTransport:
     experiment = _experiment(tmp_path)
     assert self.transport(experiment) == 'local'
     assert self.transport(experiment, replay_server=True) == 'reverb'
-
-  def test_is_a_server_for_what_needs_one(self, tmp_path):
-    experiment = dataclasses.replace(
-      _experiment(tmp_path), builder=_WithRemover()
-    )
-    assert self.transport(experiment) == 'reverb'
-    deterministic = dataclasses.replace(experiment, deterministic=True)
-    with pytest.raises(ValueError, match=r"remover .* must be 'fifo'"):
-      self.transport(deterministic)
 
   def test_is_a_server_for_images_that_are_too_large(
     self, tmp_path, monkeypatch

@@ -24,15 +24,15 @@ class TestFailures:
   @pytest.fixture(name='broken')
   def _broken(self, monkeypatch):
     """Fails while it is set, but not in the check at the start."""
-    event, write = threading.Event(), checkpoints.StorageFolder.write
+    event, write = threading.Event(), checkpoints.StorageFolder.upload
 
-    def fail(self, name, chunks):
-      if event.is_set() and name.startswith('checkpoints/'):
+    def fail(self, path, name):
+      if event.is_set():
         raise OSError(errno.ENOSPC, 'No space left on device', name)
-      write(self, name, chunks)
+      write(self, path, name)
 
     event.set()
-    monkeypatch.setattr(checkpoints.StorageFolder, 'write', fail)
+    monkeypatch.setattr(checkpoints.StorageFolder, 'upload', fail)
     return event
 
   @pytest.mark.chaos

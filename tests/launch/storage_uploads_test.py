@@ -23,15 +23,14 @@ class _Blocked:
 
   def __init__(self, monkeypatch):
     self.begun, self.released = threading.Event(), threading.Event()
-    write = checkpoints.StorageFolder.write
+    upload = checkpoints.StorageFolder.upload
 
-    def wait(folder, name, chunks):
-      if name.startswith('checkpoints/'):  # Not the lock.
-        self.begun.set()
-        assert self.released.wait(30)
-      write(folder, name, chunks)
+    def wait(folder, path, name):
+      self.begun.set()
+      assert self.released.wait(30)
+      upload(folder, path, name)
 
-    monkeypatch.setattr(checkpoints.StorageFolder, 'write', wait)
+    monkeypatch.setattr(checkpoints.StorageFolder, 'upload', wait)
 
 
 class TestUploads:
@@ -123,16 +122,12 @@ class TestUploads:
   def test_the_end_tries_again_what_could_not_be_stored(
     self, tmp_path, monkeypatch
   ):
-    write = checkpoints.StorageFolder.write
-
-    def fail(self, name, chunks):
-      if name.startswith('checkpoints/'):
-        raise OSError(errno.ENOSPC, 'No space left on device', name)
-      write(self, name, chunks)
+    def fail(self, path, name):
+      raise OSError(errno.ENOSPC, 'No space left on device', name)
 
     with self.start(tmp_path) as storing:
       with monkeypatch.context() as patch:
-        patch.setattr(checkpoints.StorageFolder, 'write', fail)
+        patch.setattr(checkpoints.StorageFolder, 'upload', fail)
         self.write(tmp_path, 1)
         _wait_for(lambda: storage_runs.warnings(tmp_path / 'a'))
         time.sleep(0.2)  # It is not retried repeatedly.

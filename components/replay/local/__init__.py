@@ -6,7 +6,6 @@ from repertory.components.replay.local.table import (
   LocalBatches,
   LocalPriorities,
   Table,
-  check,
 )
 from repertory.components.replay.local.writer import LocalWriter
 from repertory.components.replay.waits import WaitPolicy
@@ -18,7 +17,6 @@ __all__ = [
   'LocalWriter',
   'Table',
   'WaitPolicy',
-  'check',
   'read',
   'reading',
   'write',

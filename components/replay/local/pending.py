@@ -1,8 +1,27 @@
 """Queues of pending items in front of a table, one per writer."""
 
 import collections
+from typing import NamedTuple
 
-from repertory.components.replay.local import columns
+import numpy as np
+
+
+class Items(NamedTuple):
+  """Items of a table.
+
+  Attributes:
+    leaves: Leaves in the order of the signature: small ones `[K, ...]`, large
+      ones as objects `[K]`, arrays that never change.
+    priorities: float64 `[K]`.
+  """
+
+  leaves: list[np.ndarray]
+  priorities: np.ndarray
+
+  def part(self, begin: int, end: int | None = None) -> 'Items':
+    """Returns views of the items from `begin` to `end`, exclusive."""
+    leaves = [leaf[begin:end] for leaf in self.leaves]
+    return Items(leaves, self.priorities[begin:end])
 
 
 class WriterQueue:
@@ -12,7 +31,7 @@ class WriterQueue:
     self.turn = turn
     self.num_pending = 0
     self.is_closed = False
-    self.blocks: collections.deque[columns.Block] = collections.deque()
+    self.blocks: collections.deque[Items] = collections.deque()
 
 
 class WriterQueues:
@@ -48,10 +67,10 @@ class WriterQueues:
     self._by_turn[turn] = queue
     return queue
 
-  def append(self, queue: WriterQueue, block: columns.Block) -> None:
+  def append(self, queue: WriterQueue, items: Items) -> None:
     """Appends items to a queue."""
-    queue.blocks.append(block)
-    queue.num_pending += block.num_left
+    queue.blocks.append(items)
+    queue.num_pending += len(items.priorities)
     if self._num_turns is None:
       self._order.append(queue)
 
@@ -71,12 +90,10 @@ class WriterQueues:
   def advance(self, queue: WriterQueue, num_items: int) -> None:
     """Records that the first items of a queue were inserted."""
     queue.num_pending -= num_items
-    block = queue.blocks[0]
-    block.begin += num_items
-    if block.num_left:
-      return
-    queue.blocks.popleft()
-    if self._num_turns is None:
+    items = queue.blocks.popleft()
+    if num_items < len(items.priorities):
+      queue.blocks.appendleft(items.part(num_items))
+    elif self._num_turns is None:
       self._order.popleft()
     else:
       self._now = (self._now + 1) % self._num_turns

@@ -23,6 +23,7 @@ import tree
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import tables
+from repertory.components.replay.local import pending
 from repertory.components.replay.local import table as table_lib
 
 # Version of the layout; readers reject others.
@@ -48,9 +49,8 @@ def write(
 def _write(
   folder: str, table: tables.TableSpec, contents: table_lib.Contents
 ) -> None:
-  layout = table.packing
-  leaves = dict(zip((*layout.packed, *layout.whole), contents.leaves))
-  _save(folder, 'priorities', contents.priorities)
+  layout, leaves = table.packing, contents.items.leaves
+  _save(folder, 'priorities', contents.items.priorities)
   for i in layout.packed:
     _save(folder, f'leaf_{i}', leaves[i])
   for n, indices in enumerate(_by_kind(table)):
@@ -97,9 +97,9 @@ def read(directory: str, table: tables.TableSpec) -> table_lib.Contents | None:
     if os.path.exists(actors_path):
       with open(actors_path, 'rb') as file:
         actors = file.read()
+    ordered = [leaves[i] for i in range(len(leaves))]
     return table_lib.Contents(
-      leaves=[leaves[i] for i in (*layout.packed, *layout.whole)],
-      priorities=_load(folder, 'priorities'),
+      pending.Items(ordered, _load(folder, 'priorities')),
       actors=actors,
       **{name: state[name] for name in COUNTS},
     )
@@ -170,7 +170,7 @@ def _describe(table: tables.TableSpec) -> dict[str, Any]:
     ],
     'max_size': table.max_size,
     'sampler': table.sampler,
-    'max_times_sampled': table.max_times_sampled,
+    'max_times_sampled': int(table.is_queue),
   }
 
 

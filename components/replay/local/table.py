@@ -1,6 +1,7 @@
 """Replay table in this process."""
 
 import dataclasses
+import math
 import threading
 import time
 import weakref
@@ -10,13 +11,15 @@ from typing import Any
 import numpy as np
 
 from repertory.components import types
+from repertory.components.config.settings import SettingError, text_of
 from repertory.components.replay import batches, rate_limiters, tables, waits
-from repertory.components.replay.local import columns as columns_lib
 from repertory.components.replay.local import pending, sum_tree
-from repertory.components.runtime import signals
+from repertory.components.runtime import nests, signals
 
 # Interval of checks for the end of a wait.
 _SLICE_SECONDS = 0.2
+# Alignment of arrays that TensorFlow uses without a copy.
+_ALIGNMENT = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,41 +27,18 @@ class Contents:
   """Immutable copy of a table's contents.
 
   Attributes:
-    leaves: Small leaves, then large ones as objects, `[size, ...]`, oldest
-      first.
-    priorities: float64 `[size]`.
+    items: All items, oldest first.
     inserts: Items ever inserted.
     samples: Items ever sampled.
     random: State of the random generator.
     actors: Serialized state of the actors, if it is saved; not interpreted.
   """
 
-  leaves: list[np.ndarray]
-  priorities: np.ndarray
+  items: pending.Items
   inserts: int
   samples: int
   random: Mapping[str, Any]
   actors: bytes = b''
-
-
-def check(table: tables.TableSpec) -> None:
-  """Raises a ValueError that names what needs a replay server, if anything."""
-  for name, supported in (
-    ('sampler', ('uniform', tables.PRIORITIZED, 'fifo')),
-    ('remover', ('fifo',)),
-    ('max_times_sampled', (int(table.sampler == 'fifo'),)),
-  ):
-    if getattr(table, name) not in supported:
-      raise ValueError(
-        f"{name} of table '{table.name}' with sampler {table.sampler!r} must "
-        f'be {" or ".join(map(repr, supported))} without a replay server; got '
-        f'{getattr(table, name)!r}.'
-      )
-  if table.rate_limit is None and not table.is_queue:
-    raise ValueError(
-      f"rate_limit of table '{table.name}' must be given with sampler "
-      f'{table.sampler!r} without a replay server; got None.'
-    )
 
 
 class Table:
@@ -68,6 +48,11 @@ class Table:
 
   Items are removed in insertion order. So they form a ring, and the number of
   an item, counted from 0, is its key and determines its row.
+
+  There is a column per leaf. Small leaves share one array of the table's full
+  size; the system allocates memory only for rows that were written. Large
+  leaves, such as images, are objects: several items may share one, which is
+  freed with the last of them.
   """
 
   def __init__(
@@ -76,15 +61,15 @@ class Table:
     """Creates an empty table.
 
     Args:
-      table: Description of the table; raises a ValueError if it is unsupported.
+      table: Description of the table.
       seed: Seed of the sampler.
       num_turns: Number of writers whose items are inserted in round-robin
         order, see `pending.WriterQueues`; None for no order.
     """
-    check(table)
     self.description = table
     self._max_size = table.max_size
-    self._columns = columns_lib.Columns(table)
+    self._columns = _make_columns(table)
+    self._unflatten = nests.Unflattener(table.signature)
     self._priorities = np.empty([table.max_size])
     self._tree = None
     if table.priority_exponent is not None:
@@ -123,14 +108,16 @@ class Table:
       self._has_taken.notify_all()
       self._take_in()
 
-  def put(self, queue: pending.WriterQueue, block: columns_lib.Block) -> int:
+  def put(self, queue: pending.WriterQueue, items: pending.Items) -> int:
     """Inserts items or queues them; returns the length of the queue."""
     with self._lock:
       self._note_user()
-      self._queues.append(queue, block)
+      self._queues.append(queue, items)
       self._take_in()
-      if block.num_left:
-        block.own()
+      if queue.num_pending:  # The caller may change its arrays.
+        left = queue.blocks.pop()
+        leaves = [np.array(leaf) for leaf in left.leaves]
+        queue.blocks.append(left._replace(leaves=leaves))
       return queue.num_pending
 
   def wait_for_queue(
@@ -179,16 +166,18 @@ class Table:
         return None
       numbers, probabilities = self._draw(num_samples)
       places = numbers % self._max_size
-      taken = self._columns.take(places)
+      # They do not change when rows are overwritten.
+      taken = [column.take(places, axis=0) for column in self._columns]
       sizes = np.full([num_samples], self._size)
-      if self.description.max_times_sampled:
+      if self.description.is_queue:
         sizes -= np.arange(num_samples)
-        self._columns.forget(places)
+        for i in self.description.packing.whole:
+          self._columns[i][places] = None
         self._size -= num_samples
       self._limiter.samples += num_samples
       self._take_in()
     return types.Sample(
-      self._columns.assemble(taken),
+      self._assemble(taken),
       numbers.astype(np.uint64),
       probabilities,
       sizes,
@@ -218,9 +207,10 @@ class Table:
       limiter = self._limiter
       numbers = np.arange(limiter.inserts - self._size, limiter.inserts)
       places = numbers % self._max_size
+      columns = self._columns if has_leaves else []
+      leaves = [column.take(places, axis=0) for column in columns]
       return Contents(
-        leaves=self._columns.take(places) if has_leaves else [],
-        priorities=self._priorities[places],
+        pending.Items(leaves, self._priorities[places]),
         inserts=limiter.inserts,
         samples=limiter.samples,
         random=self._random.bit_generator.state,
@@ -232,21 +222,17 @@ class Table:
     The table must be empty, or hold the same items if leaves were not copied.
     """
     with self._lock:
-      limiter, size = self._limiter, len(contents.priorities)
-      if contents.leaves:
+      limiter, items = self._limiter, contents.items
+      size = len(items.priorities)
+      if items.leaves:
         limiter.inserts = contents.inserts - size
-        num_small = len(self.description.packing.packed)
-        leaves = contents.leaves
-        block = columns_lib.Block(
-          leaves[:num_small], leaves[num_small:], contents.priorities
-        )
-        self._write(block, size)
+        self._write(items, size)
       limiter.samples = contents.samples
       self._random.bit_generator.state = dict(contents.random)
       self._take_in()
-    if not contents.leaves:
+    if not items.leaves:
       keys = np.arange(contents.inserts - size, contents.inserts)
-      self.update_priorities(keys, contents.priorities)
+      self.update_priorities(keys, items.priorities)
 
   # The following methods require the lock.
 
@@ -297,39 +283,40 @@ class Table:
     """Inserts pending items, as far as the rate limiter allows."""
     num_taken = 0
     while (queue := self._queues.first()) is not None:
-      block = queue.blocks[0]
-      count = self._limiter.num_insertable(block.num_left)
+      items = queue.blocks[0]
+      count = self._limiter.num_insertable(len(items.priorities))
       if not count:
         break
-      self._write(block, count)
+      self._write(items, count)
       self._queues.advance(queue, count)
       num_taken += count
     if num_taken:
       self._has_come.notify_all()
       self._has_taken.notify_all()
 
-  def _write(self, block: columns_lib.Block, count: int) -> None:
-    """Writes the first items of a block over the oldest ones."""
-    begin, end = block.begin, block.begin + count
-    while begin < end:
+  def _write(self, items: pending.Items, count: int) -> None:
+    """Writes the first items over the oldest ones."""
+    begin = 0
+    while begin < count:
       place = self._limiter.inserts % self._max_size
-      stretch = min(end - begin, self._max_size - place)
-      priorities = block.priorities[begin : begin + stretch]
-      self._columns.write(place, block, begin, stretch)
-      self._priorities[place : place + stretch] = priorities
+      end = min(count, begin + self._max_size - place)
+      place_end = place + end - begin
+      for column, leaf in zip(self._columns, items.leaves):
+        column[place:place_end] = leaf[begin:end]
+      priorities = items.priorities[begin:end]
+      self._priorities[place:place_end] = priorities
       if self._tree is not None:
-        places = np.arange(place, place + stretch)
-        self._tree.set(places, self._weigh(priorities))
-      self._limiter.inserts += stretch
-      begin += stretch
+        self._tree.set(np.arange(place, place_end), self._weigh(priorities))
+      self._limiter.inserts += end - begin
+      begin = end
     self._size = min(self._size + count, self._max_size)
 
   def _weigh(self, priorities: np.ndarray) -> np.ndarray:
     return priorities**self.description.priority_exponent
 
   def _may_sample(self, num_samples: int) -> bool:
-    removes = self.description.max_times_sampled
-    size = self._size - (num_samples - 1 if removes else 0)
+    is_queue = self.description.is_queue
+    size = self._size - (num_samples - 1 if is_queue else 0)
     return self._limiter.may_sample(num_samples, size)
 
   def _draw(self, num_samples: int) -> tuple[np.ndarray, np.ndarray]:
@@ -340,10 +327,51 @@ class Table:
       uniforms = self._random.random(num_samples)
       places, probabilities = self._tree.draw(uniforms)
       return oldest + (places - oldest) % self._max_size, probabilities
-    if self.description.sampler == 'fifo':
+    if self.description.is_queue:
       return oldest + np.arange(num_samples), np.ones([num_samples])
     numbers = self._random.integers(oldest, inserts, num_samples)
     return numbers, np.full([num_samples], 1 / size)
+
+  def _assemble(self, taken: list[np.ndarray]) -> types.Nest:
+    """Converts taken rows of all columns to items, `[B, ...]` in a nest."""
+    layout = self.description.packing
+    for i in layout.whole:
+      taken[i] = _stack(taken[i], layout.shapes[i], layout.dtypes[i])
+    return self._unflatten(taken)
+
+
+def _make_columns(table: tables.TableSpec) -> list[np.ndarray]:
+  """Makes an array for each leaf of all items, of objects for large leaves."""
+  layout, columns = table.packing, []
+  for i, (shape, dtype) in enumerate(zip(layout.shapes, layout.dtypes)):
+    if None in shape or dtype.hasobject:
+      raise ValueError(
+        f"signature of table '{table.name}' must have numeric leaves of "
+        f'known shape, got {dtype} of shape {shape}.'
+      )
+    if i in layout.whole:
+      shape, dtype = (), np.dtype(object)
+    try:
+      columns.append(np.empty([table.max_size, *shape], dtype))
+    except (MemoryError, ValueError) as error:
+      raise SettingError(
+        'max_size', f"of table '{table.name}' is too large: {text_of(error)}."
+      ) from error
+  return columns
+
+
+def _stack(
+  arrays: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
+) -> np.ndarray:
+  """Copies arrays into one with the alignment that TensorFlow needs."""
+  num_bytes = len(arrays) * dtype.itemsize * math.prod(shape)
+  room = np.empty([num_bytes + _ALIGNMENT], np.uint8)
+  begin = -room.ctypes.data % _ALIGNMENT
+  stacked = room[begin : begin + num_bytes].view(dtype)
+  stacked = stacked.reshape([len(arrays), *shape])
+  for row, array in zip(stacked, arrays):
+    row[...] = array
+  return stacked
 
 
 class LocalPriorities(batches.Priorities):

@@ -1,12 +1,12 @@
 """Writer of items to a table in this process."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from repertory.components.replay import tables, waits, writers
-from repertory.components.replay.local import columns, pending
+from repertory.components.replay.local import pending
 from repertory.components.replay.local import table as table_lib
 
 
@@ -33,57 +33,36 @@ class LocalWriter(writers.Writer):
     self._queue: pending.WriterQueue | None = None
     self._packing = table.description.packing
 
-  @property
-  def shared(self) -> Sequence[int]:
-    return self._packing.whole
-
   def open(self, num_alive: int) -> None:
     del num_alive  # References keep their arrays alive.
     self._queue = self._table.open_queue(self._turn)
 
-  def keep(self, leaves: Sequence) -> list:
-    return [None if leaf is None else np.array(leaf) for leaf in leaves]
+  def keep(self, leaves: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+    return {i: _as_objects(map(np.array, leaf)) for i, leaf in leaves.items()}
 
-  def put(
-    self, leaves: Sequence, references: Sequence[Sequence] | None = None
-  ) -> None:
+  def put(self, leaves: Sequence[np.ndarray]) -> None:
     if self._queue is None:
       raise RuntimeError('The writer must be open for put, but is closed.')
-    packing = self._packing
-    for i in packing.packed:
-      packing.check(i, leaves[i])
-    small = [leaves[i] for i in packing.packed]
-    if references is None:
-      large = [
-        self._collect(i, [np.array(each) for each in leaves[i]])
-        for i in packing.whole
-      ]
-      count = len(small[0] if small else large[0])
-    else:
-      count = len(references)
-      large = [
-        self._collect(i, [each[k] for each in references])
-        for k, i in enumerate(packing.whole)
-      ]
+    leaves = list(leaves)
+    for i in self._packing.packed:
+      self._packing.check(i, leaves[i])
+    for i in self._packing.whole:
+      if leaves[i].dtype != object:
+        leaves[i] = _as_objects(map(np.array, leaves[i]))
+      for array in leaves[i]:
+        self._packing.check(i, array[np.newaxis])
+    count = len(leaves[0])
     if not count:
       return
     priorities = np.array([self._next_priority() for _ in range(count)])
     self.num_items += count
-    block = columns.Block(small, large, priorities)
-    self._num_pending = self._table.put(self._queue, block)
+    items = pending.Items(leaves, priorities)
+    self._num_pending = self._table.put(self._queue, items)
 
   def is_ahead(self) -> bool:
     if self._queue is not None:
       self._num_pending = self._queue.num_pending
     return super().is_ahead()
-
-  def _collect(self, index: int, arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Returns a large leaf of K items as K objects."""
-    collected = np.empty([len(arrays)], object)
-    for k, array in enumerate(arrays):
-      self._packing.check(index, array[np.newaxis])
-      collected[k] = array
-    return collected
 
   def _try_to_drain(self, num_pending: int, seconds: float) -> bool:
     if self._queue is None:
@@ -102,3 +81,11 @@ class LocalWriter(writers.Writer):
 
   def _explain_wait(self) -> str:
     return self._table.explain_wait(self._queue) if self._queue else ''
+
+
+def _as_objects(arrays: Iterable[np.ndarray]) -> np.ndarray:
+  arrays = list(arrays)
+  objects = np.empty([len(arrays)], object)
+  for k, array in enumerate(arrays):
+    objects[k] = array
+  return objects

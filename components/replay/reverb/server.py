@@ -9,14 +9,6 @@ from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import tables as tables_lib
 from repertory.components.runtime import network_interfaces
 
-_SELECTORS = {
-  'uniform': reverb.selectors.Uniform,
-  'fifo': reverb.selectors.Fifo,
-  'lifo': reverb.selectors.Lifo,
-  'min_heap': reverb.selectors.MinHeap,
-  'max_heap': reverb.selectors.MaxHeap,
-}
-
 
 def make_server(
   tables: Sequence[tables_lib.TableSpec],
@@ -73,16 +65,17 @@ def make_table(table: tables_lib.TableSpec) -> reverb.Table:
       min_size_to_sample=limit.min_size,
       error_buffer=limit.error_buffer,
     )
+  sampler = reverb.selectors.Uniform()
+  if table.is_queue:
+    sampler = reverb.selectors.Fifo()
+  elif table.priority_exponent is not None:
+    sampler = reverb.selectors.Prioritized(table.priority_exponent)
   return reverb.Table(
     name=table.name,
-    sampler=(
-      _SELECTORS[table.sampler]()
-      if table.priority_exponent is None
-      else reverb.selectors.Prioritized(table.priority_exponent)
-    ),
-    remover=_SELECTORS[table.remover](),
+    sampler=sampler,
+    remover=reverb.selectors.Fifo(),
     max_size=max_size,
-    max_times_sampled=table.max_times_sampled,
+    max_times_sampled=int(table.is_queue),
     rate_limiter=limiter,
     signature=table.packing.stored_signature,
   )

@@ -1,6 +1,6 @@
 """Writer of items to a replay server."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from reverb import errors as reverb_errors
@@ -23,29 +23,32 @@ class ReverbWriter(writers.Writer):
     self._connection = connection
     self._packing = table.packing
 
-  @property
-  def shared(self) -> Sequence[int]:
-    return self._packing.whole
-
   def open(self, num_alive: int) -> None:
     self._num_alive = num_alive
     self._columns: list = []
     self._writer = self._connection.client.trajectory_writer(num_alive)
 
-  def keep(self, leaves: Sequence) -> list:
-    return self._append([None, *leaves])[1:]
+  def keep(self, leaves: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
+    columns = [leaves.get(i) for i in self.shared]
+    kept = {i: np.empty([len(leaf)], object) for i, leaf in leaves.items()}
+    for slot in range(len(next(iter(leaves.values())))):
+      row = [None if column is None else column[slot] for column in columns]
+      references = self._append([None, *row])[1:]
+      for i, reference in zip(self.shared, references):
+        if i in kept:
+          kept[i][slot] = reference
+    return kept
 
-  def put(
-    self, leaves: Sequence, references: Sequence[Sequence] | None = None
-  ) -> None:
-    if references is None:
+  def put(self, leaves: Sequence[np.ndarray]) -> None:
+    shared = [leaves[i] for i in self.shared]
+    if not shared or shared[0].dtype != object:
       for columns in zip(*self._packing.bundle(leaves)):
         self._insert(self._append(columns))
       return
-    unused = [None] * (len(self._columns) - 1)
-    for record, shared in zip(self._packing.pack(leaves), references):
+    unused = [None] * len(shared)
+    for record, *references in zip(self._packing.pack(leaves), *shared):
       self._writer.append([record, *unused])
-      self._insert([self._columns[0][-1], *shared])
+      self._insert([self._columns[0][-1], *references])
 
   def _append(self, step: Sequence[np.ndarray | None]) -> list:
     """Appends a value per column; returns references, None for None."""

@@ -27,11 +27,10 @@ class TestStore:
   def test_stored_checkpoints_are_fetched(self, store, tmp_path):
     assert store.newest() is None
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 3, evaluation=0.5)
-    counted = []
-    manifest = store.add(path, lambda: None, counted.append)
-    assert sum(counted) == manifest.num_bytes > 16_000
+    manifest = store.add(path, lambda: None)
+    assert manifest.num_bytes > 16_000
     assert store.newest() == manifest
-    assert manifest.progress == (3, 30)
+    assert manifest.state['counts'] == {'learner_steps': 3, 'steps': 30}
     assert manifest.experiment == {'agent': 'a'}
     assert manifest.episode_return == 0.5
     assert fetch(store, tmp_path / 'b') == 3
@@ -47,9 +46,7 @@ class TestStore:
 
   def test_the_same_is_not_stored_twice(self, store, tmp_path):
     path = storage_fixture.write_checkpoint(tmp_path, 1)
-    first, second = (
-      store.add(path, lambda: None, lambda count: None) for _ in range(2)
-    )
+    first, second = (store.add(path, lambda: None) for _ in range(2))
     assert first == second
     assert store.names() == [first.name]
 
@@ -57,10 +54,10 @@ class TestStore:
     add(store, tmp_path / 'a', 1)
     path = pathlib.Path(storage_fixture.write_checkpoint(tmp_path / 'a', 2))
     path = path.rename(path.with_name('99999999'))
-    store.add(str(path), lambda: None, lambda count: None)
+    store.add(str(path), lambda: None)
     add(store, tmp_path / 'a', 3)
     for name in ('notes.json', 'mine/x', '00000001.json'):
-      folder.write(f'checkpoints/{name}', [b'mine'])
+      folder.publish(f'checkpoints/{name}', b'mine')
     store.keep_newest(2)
     store.remove_unfinished()
     assert [n.split('-')[0] for n in store.names()] == ['99999999', '100000000']
@@ -76,9 +73,9 @@ class TestInterruptions:
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 1)
     # Another run may have started while the files were written.
     checked = []
-    store.add(path, lambda: checked.extend(dying.calls), lambda count: None)
-    assert [kind for kind, _ in checked] == ['write'] * 4
-    assert [kind for kind, _ in dying.calls] == ['write'] * 4 + ['publish']
+    store.add(path, lambda: checked.append(len(dying.calls)))
+    assert checked == list(range(5))
+    assert [kind for kind, _ in dying.calls] == ['upload'] * 4 + ['publish']
     add(store, tmp_path / 'a', 2)
     (old, _), dying.calls = store.names(), []
     store.keep_newest(1)
@@ -92,7 +89,7 @@ class TestInterruptions:
     path = storage_fixture.write_checkpoint(tmp_path / 'a', 2)
     dying = make_store(storage_fixture.DyingFolder(folder, num_calls))
     with pytest.raises(storage_fixture.Killed):
-      dying.add(path, lambda: None, lambda count: None)
+      dying.add(path, lambda: None)
     assert len(folder.names('checkpoints')) > 2  # Files remain.
     assert fetch(store, tmp_path / 'b') == 1
     # The next run removes remains, and continues.
@@ -167,5 +164,5 @@ class TestDamage:
     with pytest.raises(
       checkpointing.CheckpointError, match='items was damaged'
     ):
-      store.add(str(path), lambda: None, lambda count: None)
+      store.add(str(path), lambda: None)
     assert store.newest().name == name

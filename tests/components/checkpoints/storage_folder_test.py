@@ -1,6 +1,5 @@
 """Tests of folders at paths and behind URLs: both satisfy one contract."""
 
-import os
 import sys
 
 import pytest
@@ -10,10 +9,6 @@ from repertory.components.checkpoints import storage_folder
 from repertory.components.config.settings import SettingError
 
 
-def _read(folder, name):
-  return b''.join(folder.read(name))
-
-
 class TestStorageFolder:
   @pytest.fixture(name='folder', params=['', 'memory://'])
   def _folder(self, request, tmp_path):
@@ -21,17 +16,10 @@ class TestStorageFolder:
     yield folder
     folder.remove('')
 
-  def test_long_files_are_read_in_chunks(self, folder):
-    content = os.urandom(storage_folder.CHUNK_BYTES + 3)
-    folder.write('a/b/c', [content[:5], content[5:]])
-    chunks = list(folder.read('a/b/c'))
-    assert [len(chunk) for chunk in chunks] == [storage_folder.CHUNK_BYTES, 3]
-    assert b''.join(chunks) == content
-
   def test_entries_are_listed_and_removed(self, folder):
     assert folder.names('f') == []
     for name in ('f/a', 'f/b/c', 'f/b/d/e', 'g'):
-      folder.write(name, [b'x'])
+      folder.publish(name, b'x')
     assert folder.names('f') == ['a', 'b']
     assert folder.names('') == ['f', 'g']
     folder.remove('f')
@@ -40,14 +28,16 @@ class TestStorageFolder:
     folder.remove('missing')
     assert folder.names('') == []
 
-  def test_missing_files_raise(self, folder):
+  def test_missing_files_raise(self, folder, tmp_path):
     with pytest.raises(FileNotFoundError):
-      _read(folder, 'f')
+      folder.read('f')
+    with pytest.raises(FileNotFoundError):
+      folder.download('f', str(tmp_path / 'here'))
 
   def test_publish_replaces(self, folder):
     folder.publish('f/a', b'first')
     folder.publish('f/a', b'second')
-    assert _read(folder, 'f/a') == b'second'
+    assert folder.read('f/a') == b'second'
     assert folder.names('f') == ['a']
 
   def test_publish_leaves_nothing_if_it_fails(self, folder, monkeypatch):
@@ -58,41 +48,25 @@ class TestStorageFolder:
     monkeypatch.setattr(folder._system, 'mv', fail)
     with pytest.raises(OSError, match='no room'):
       folder.publish('a', b'second')
-    assert _read(folder, 'a') == b'first'
+    assert folder.read('a') == b'first'
     assert folder.names('') == ['a']
 
-  def test_folders_move(self, folder):
-    folder.write('f/a/b', [b'x'])
+  def test_folders_move(self, folder, tmp_path):
+    (tmp_path / 'here').write_bytes(b'x')
+    folder.upload(str(tmp_path / 'here'), 'f/a/b')
+    folder.sync('f')
     folder.move('f', 'g/h')
     assert folder.names('') == ['g']
-    assert _read(folder, 'g/h/a/b') == b'x'
+    folder.download('g/h/a/b', str(tmp_path / 'there'))
+    assert (tmp_path / 'there').read_bytes() == b'x'
 
 
-def test_errors_of_packages_are_os_errors(monkeypatch):
-  folder = storage_folder.StorageFolder('memory://a')
-
-  def fail(*arguments, **settings):
-    raise RuntimeError('no network')
-
-  for name in ('ls', 'open', 'mv', 'rm'):
-    monkeypatch.setattr(folder._system, name, fail)
-  for call in (
-    lambda: folder.names('b'),
-    lambda: _read(folder, 'b'),
-    lambda: folder.write('b', [b'x']),
-    lambda: folder.publish('b', b'x'),
-    lambda: folder.move('b', 'c'),
-    lambda: folder.remove('b'),
-  ):
-    with pytest.raises(OSError, match=r'/a/b.* cannot be .*no network'):
-      call()
-
-
-def test_short_writes_are_noticed(monkeypatch):
+def test_short_uploads_are_noticed(tmp_path, monkeypatch):
   folder = storage_folder.StorageFolder('memory://a')
   monkeypatch.setattr(folder._system, 'size', lambda path: 0)
+  (tmp_path / 'b').write_bytes(b'x')
   with pytest.raises(OSError, match='should have 1 bytes, has 0'):
-    folder.write('b', [b'x'])
+    folder.upload(str(tmp_path / 'b'), 'b')
 
 
 class TestOpenStorage:

@@ -39,7 +39,7 @@ def _write(folder, **fields):
 
 
 def _content(folder):
-  return json.loads(b''.join(folder.read('owner.json')))
+  return json.loads(folder.read('owner.json'))
 
 
 def _wait_for(condition):
@@ -80,7 +80,7 @@ def test_a_run_that_is_gone_is_waited_for(folder, is_valid):
   if is_valid:
     _write(folder)
   else:
-    folder.write('owner.json', [b'{'])
+    folder.publish('owner.json', b'{')
   messages, begun = [], time.monotonic()
   with _hold(folder, messages):
     assert time.monotonic() - begun >= 0.5

@@ -111,15 +111,6 @@ def test_nests(tmp_path):
     data.check(SPEC)
 
 
-def test_leaves_of_one_path_are_refused(tmp_path):
-  leaf = SPEC.observations
-  spec = SPEC._replace(observations={'a/b': leaf, 'a': {'b': leaf}})
-  columns = {'a': {'b': np.zeros([4, 2])}}
-  data = _write(tmp_path, [_episode(3, True, observations=columns)])
-  with pytest.raises(offline.DataError, match='observations/a/b, observat'):
-    data.check(spec)
-
-
 @pytest.mark.parametrize(
   ('changes', 'message'),
   [
@@ -155,7 +146,7 @@ def test_another_environment_is_refused(tmp_path, changes, message):
       {'terminations': [0.0, 0.0, np.nan]},
       "'terminations' of booleans, one per step; got float64 .*[(]3,[)]",
     ),
-    ({'terminations': [0, 0, 7]}, "'terminations' of booleans.* up to 7"),
+    ({'terminations': [0, 0, 7]}, "'terminations' of booleans.* such as 7"),
     ({'truncations': np.zeros([3, 1], bool)}, "'truncations' .*bool .*[(]3, 1"),
     ({'rewards': np.zeros([3, 1])}, r"'rewards'.*got float64 .*\(1,\)"),
     (

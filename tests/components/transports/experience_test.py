@@ -13,21 +13,21 @@ _UNIFORM = replay.uniform(_SIGNATURE, 50, _LIMIT, name='more')
 _ACROSS = adders.Sequences(length=5, across_episodes=True)
 
 
-def _make(items=_ACROSS, tables=(_QUEUE, _UNIFORM), **settings):
+def _make(items=_ACROSS, tables=(_QUEUE,), **settings):
   return experience.Experience(items, tables, 8, **settings)
 
 
 @pytest.mark.parametrize('tables', [[], [_QUEUE, _QUEUE]])
-def test_tables_must_have_distinct_names(tables):
+def test_there_is_one_table(tables):
   names = [table.name for table in tables]
   with pytest.raises(ValueError) as error:
     _make(tables=tables)
-  assert f'tables with distinct names, got {names}' in str(error.value)
+  assert f'tables must be one table, got {names}' in str(error.value)
 
 
 def test_items_sampled_at_random_have_no_bundles():
-  bundled = _make(_ACROSS, tables=[_UNIFORM, _QUEUE]).bundled(16)
-  assert list(bundled.bundle_sizes.values()) == [1, 1]
+  bundled = _make(_ACROSS, tables=[_UNIFORM]).bundled(16)
+  assert bundled.table.bundle_size == 1
 
 
 def test_impossible_minimum_of_priorities_is_refused():

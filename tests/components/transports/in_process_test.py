@@ -1,7 +1,5 @@
 """Tests of both sides of the local transport."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tree
@@ -100,15 +98,6 @@ def test_in_one_thread_batches_follow_from_the_seed():
   first, again, other = (_run(seed, described) for seed in (1, 1, 2))
   tree.map_structure(np.testing.assert_array_equal, first, again)
   assert [_numbers(s) for s in first] != [_numbers(s) for s in other]
-
-
-class TestRefusals:
-  def test_several_tables(self):
-    described = _describe()
-    tables = [described.table, dataclasses.replace(described.table, name='b')]
-    described = dataclasses.replace(described, tables=tables)
-    with pytest.raises(ValueError, match=r"one table; got \['replay', 'b'\]"):
-      _open(described)
 
 
 class TestSnapshots:

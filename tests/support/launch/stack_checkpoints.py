@@ -105,8 +105,8 @@ def hash_each(arrays) -> dict[str, str]:
 
 def hash_items(contents: local.Contents) -> dict[str, str]:
   """Returns such hashes of the items of a table, in order."""
-  columns = {'priorities': contents.priorities}
-  for i, leaf in enumerate(contents.leaves):
+  columns = {'priorities': contents.items.priorities}
+  for i, leaf in enumerate(contents.items.leaves):
     columns[str(i)] = np.stack(list(leaf)) if leaf.dtype == object else leaf
   return hash_each(columns)
 

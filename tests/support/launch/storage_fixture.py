@@ -25,7 +25,7 @@ def write_checkpoint(directory, value: int, evaluation=None) -> str:
 
 
 def make_store(folder, name='checkpoints') -> checkpoints.CheckpointStore:
-  return checkpoints.CheckpointStore(folder, name, f'S/{name}')
+  return checkpoints.CheckpointStore(folder, name, 'S')
 
 
 def open_store(path, name='checkpoints') -> checkpoints.CheckpointStore:
@@ -35,7 +35,7 @@ def open_store(path, name='checkpoints') -> checkpoints.CheckpointStore:
 def add(store, local, value=1) -> checkpoints.CheckpointManifest:
   """Writes a checkpoint and uploads it."""
   path = write_checkpoint(local, value)
-  return store.add(path, lambda: None, lambda count: None)
+  return store.add(path, lambda: None)
 
 
 def flip(content):
@@ -45,17 +45,17 @@ def flip(content):
 
 def damage(folder, name, change):
   """Corrupts a file of the storage."""
-  content = b''.join(folder.read(name))
+  content = change(folder.read(name))
   folder.remove(name)
-  if (content := change(content)) is not None:
-    folder.write(name, [content])
+  if content is not None:
+    folder.publish(name, content)
 
 
 def fetch(store: checkpoints.CheckpointStore, folder) -> int:
   """Fetches the newest checkpoint; returns its value, after a comparison."""
   manifest = store.newest()
   here = checkpointing.Checkpointer(str(folder))
-  here.add(lambda f: store.fetch(manifest, f, lambda count: None))
+  here.add(lambda f: store.fetch(manifest, f))
   checkpoint = here.load()
   value = checkpoint.state['counts']['learner_steps']
   assert np.all(checkpoint.arrays['x'] == value)
@@ -82,11 +82,12 @@ class DyingFolder:
     self._num_calls = num_calls
     self.calls: list[tuple[str, str]] = []
     self.names, self.read = folder.names, folder.read
+    self.download, self.sync = folder.download, folder.sync
 
-  def write(self, name, chunks):
-    content = b''.join(chunks)
-    self._call('write', name, lambda: self._half(name, content))
-    self._folder.write(name, [content])
+  def upload(self, path, name):
+    content = pathlib.Path(path).read_bytes()
+    self._call('upload', name, lambda: self._half(name, content))
+    self._folder.upload(path, name)
 
   def publish(self, name, content):
     half = name + '.0123' + storage_folder.UNFINISHED
@@ -106,4 +107,4 @@ class DyingFolder:
     self.calls.append((kind, name))
 
   def _half(self, name, content):
-    self._folder.write(name, [content[: len(content) // 2]])
+    self._folder.publish(name, content[: len(content) // 2])

@@ -1,5 +1,6 @@
 """A writer that records items."""
 
+import collections
 import dataclasses
 
 import numpy as np
@@ -7,7 +8,6 @@ import tree
 
 from repertory.components import replay
 from repertory.components.replay import local
-from support.replay import replay_fixture
 
 
 @dataclasses.dataclass
@@ -16,6 +16,7 @@ class _Reference:
 
   leaf: np.ndarray
   generation: int
+  index: int
   number: int
 
 
@@ -28,12 +29,12 @@ class RecordingWriter(replay.Writer):
 
   def __init__(self, signature, shared=(), **settings):
     """Starts without items."""
-    table = replay_fixture.make_fifo(signature)
+    table = replay.queue(signature, 100_000)
     super().__init__(table, local.WaitPolicy(1.0), **settings)
     self._shared = list(shared)
     self.items, self.priorities, self.puts = [], [], []
     self._specs = tree.flatten(signature)
-    self._generation = self._num_kept = 0
+    self._generation, self._num_kept = 0, collections.Counter()
 
   @property
   def shared(self):
@@ -43,36 +44,36 @@ class RecordingWriter(replay.Writer):
     self._num_alive = num_alive
 
   def keep(self, leaves):
-    self._num_kept += 1
-    return [
-      None
-      if leaf is None
-      else _Reference(np.array(leaf), self._generation, self._num_kept)
-      for leaf in leaves
-    ]
+    kept = {}
+    for i, leaf in leaves.items():
+      kept[i] = np.empty([len(leaf)], object)
+      for slot, array in enumerate(leaf):
+        number = self._num_kept[i] + slot
+        array = np.array(array)
+        kept[i][slot] = _Reference(array, self._generation, i, number)
+      self._num_kept[i] += len(leaf)
+    return kept
 
-  def put(self, leaves, references=None):
-    shared = [] if references is None else self._shared
-    own = [i for i in range(len(self._specs)) if i not in shared]
-    count = len(leaves[own[0]])
-    assert references is None or len(references) == count
+  def put(self, leaves):
+    count = len(leaves[0])
     for k in range(count):
-      item = {i: leaves[i][k] for i in own}
-      if references is not None:
-        item.update(zip(shared, map(self._follow, references[k]), strict=True))
-      for i, spec in enumerate(self._specs):
-        found = (item[i].dtype, item[i].shape)
+      item = [self._follow(leaf[k]) for leaf in leaves]
+      for leaf, spec in zip(item, self._specs, strict=True):
+        found = (leaf.dtype, leaf.shape)
         if found != (spec.dtype.as_numpy_dtype, tuple(spec.shape)):
           raise ValueError(f'A leaf must be as {spec}; got {found}.')
-      ordered = [np.array(item[i]) for i in range(len(self._specs))]
+      item = [np.array(leaf) for leaf in item]
       self.priorities.append(self._next_priority())
-      self.items.append(tree.unflatten_as(self.table.signature, ordered))
+      self.items.append(tree.unflatten_as(self.table.signature, item))
       self.num_items += 1
     self.puts.append(count)
 
   def _follow(self, reference):
+    if not isinstance(reference, _Reference):
+      return reference
     assert reference.generation == self._generation
-    assert self._num_kept - reference.number < self._num_alive
+    num_later = self._num_kept[reference.index] - reference.number
+    assert num_later <= self._num_alive
     return reference.leaf
 
   def _try_to_drain(self, num_pending, seconds):

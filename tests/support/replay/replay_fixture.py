@@ -61,18 +61,6 @@ def make_process_tables():
   return [make_prioritized(), transitions]
 
 
-def make_fifo(signature, max_size=100_000, rate_limit=NO_LIMIT):
-  """Describes a queue: each item is sampled once, in order."""
-  return replay.TableSpec(
-    replay.DEFAULT_TABLE,
-    signature,
-    max_size,
-    rate_limit,
-    sampler='fifo',
-    max_times_sampled=1,
-  )
-
-
 @contextlib.contextmanager
 def serve(*tables, **settings):
   """Runs a server in this process; yields a connection with the settings."""

@@ -35,18 +35,16 @@ class _Player:
       table, priority=lambda: float(1 + self._number % 3)
     )
     self._number = 0
-    self._before = _image(0)
+    self._before = self._writer.keep({0: _image(0)[None]})[0]
 
   def play(self, num_items):
     for _ in range(num_items):
       self._number += 1
       maps = np.full([300], self._number, np.float32)
-      after, kept_map = self._writer.keep([_image(self._number), maps])
-      self._writer.put(
-        [None, None, None, np.array([self._number])],
-        [[after, self._before, kept_map]],
-      )
-      self._before = after
+      kept = self._writer.keep({0: _image(self._number)[None], 2: maps[None]})
+      number = np.array([self._number])
+      self._writer.put([kept[0], self._before, kept[2], number])
+      self._before = kept[0]
 
 
 _TABLES = {
@@ -106,7 +104,7 @@ def test_shared_arrays_are_saved_once_and_shared_again(tmp_path):
   saved = np.load(os.path.join(path, 'arrays_0.npy'))
   assert saved.shape == (31, 40, 40)
   contents = local.read(str(tmp_path), description)
-  _, after, before, _ = contents.leaves
+  after, before, _, _ = contents.items.leaves
   assert all(a is b for a, b in zip(after[:-1], before[1:], strict=True))
 
 

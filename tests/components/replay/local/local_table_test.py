@@ -128,32 +128,6 @@ def test_a_queue_returns_each_item_once_and_in_order():
   writer.close()
 
 
-_QUEUE = replay.queue(local_fixture.SIGNATURE, 10)
-
-
-@pytest.mark.parametrize(
-  ('description', 'changes', 'message'),
-  [
-    (
-      local_fixture.make_uniform(),
-      {'sampler': 'max_heap'},
-      "sampler .* 'max_h",
-    ),
-    (local_fixture.make_uniform(), {'remover': 'lifo'}, "remover .* 'lifo'"),
-    (_QUEUE, {'max_times_sampled': 2}, "max_times_sampled .*'fifo' .* 1 .* 2"),
-    (
-      local_fixture.make_uniform(),
-      {'rate_limit': None},
-      "rate_limit .* 'uniform'",
-    ),
-  ],
-)
-def test_unsupported_descriptions_are_named(description, changes, message):
-  description = dataclasses.replace(description, **changes)
-  with pytest.raises(ValueError, match=f'{message}'):
-    local_fixture.make_table(description)
-
-
 def test_allocates_only_used_memory():
   """Of the address space, it reserves all."""
   signature = {'x': tf.TensorSpec([200], tf.uint8)}

@@ -40,10 +40,10 @@ def test_items_share_kept_arrays_until_the_last_is_removed():
   table = _make_queue(_SIGNATURE)
   writer = local_fixture.open_writer(table)
   assert list(writer.shared) == [0]
-  kept = writer.keep([_image(3)])
+  kept = writer.keep({0: _image(3)[None]})[0]
   kept_by_all = weakref.ref(kept[0])
   for number in range(3):
-    writer.put([None, np.array([number])], [kept])
+    writer.put([kept, np.array([number])])
   del kept
   for number in range(3):
     gc.collect()
@@ -64,14 +64,11 @@ def test_batches_are_as_tensorflow_takes_them():
 
 
 class TestBackPressure:
-  """With 1 sample per item and a buffer of 1, two items run ahead."""
+  """Two items run ahead."""
 
   @pytest.fixture(name='make')
   def _make(self):
-    rate_limit = replay.RateLimit(1.0, min_size=1, error_buffer=1.0)
-    table = local_fixture.make_table(
-      replay_fixture.make_fifo(local_fixture.SIGNATURE, rate_limit=rate_limit)
-    )
+    table = local_fixture.make_table(replay.queue(local_fixture.SIGNATURE, 2))
 
     def make(timeout_seconds, max_pending_items=0, num_items=2):
       place = local.WaitPolicy(timeout_seconds)
