@@ -5,20 +5,9 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.policies.actor_critic import (
-    CategoricalPolicy,
-    ContinuousPolicy,
-  )
-  from repertory.components.policies.epsilon_greedy import (
-    EpsilonGreedyPolicy,
-    NoisyEpsilonGreedyPolicy,
-    RecurrentEpsilonGreedyPolicy,
-    epsilon_ladder,
-  )
-  from repertory.components.policies.stochastic import (
-    StochasticPolicy,
-    stochastic_extras_spec,
-  )
+  from repertory.components.policies.actor_critic import *
+  from repertory.components.policies.epsilon_greedy import *
+  from repertory.components.policies.stochastic import *
 
 __all__ = [
   'CategoricalPolicy', 'ContinuousPolicy', 'EpsilonGreedyPolicy',
