@@ -91,8 +91,9 @@ class CompiledFunction:
 
   Attributes:
     argument_specs: `tf.TensorSpec`s of the leaves of all arguments.
-    is_eager: Whether it is not traced. Then `output_structure` is that of the
-      last call.
+    is_eager: Whether it is not traced.
+    output_structure: The structure of the output, with None for each leaf; of
+      an eager function that of the last call.
   """
 
   def __init__(
@@ -121,19 +122,12 @@ class CompiledFunction:
     self._is_for_xla = jit_compile and not self.is_eager
     self._device = getattr(_scope, 'device', None)
     self._place = _place_of(self._device)
-    self._output_structure: list[Any] = []
-    self._absent: list[int] = []  # Indices of None among the leaves.
-    output_structure, absent = self._output_structure, self._absent
+    self.argument_specs = tree.flatten(signature)
+    self.output_structure: types.Nest = None
 
     def call(*leaves):
-      output = function(*tree.unflatten_as(tuple(signature), leaves))
-      output = nests.plain(output)
-      output_structure[:] = [tree.map_structure(lambda leaf: None, output)]
-      leaves = tree.flatten(output)
-      absent[:] = [i for i, leaf in enumerate(leaves) if leaf is None]
-      return [leaf for leaf in leaves if leaf is not None]
+      return nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
 
-    self.argument_specs = tree.flatten(signature)
     if self.is_eager:
       self._call = call
       return
@@ -147,7 +141,11 @@ class CompiledFunction:
       runtime.xla_checks.check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
-    self._unflatten = nests.Unflattener(self.output_structure)
+    outputs: Any = self._function.structured_outputs
+    leaves = tree.flatten(outputs)
+    self._absent = [i for i, leaf in enumerate(leaves) if leaf is None]
+    self.output_structure = tree.map_structure(lambda leaf: None, outputs)
+    self._unflatten = nests.Unflattener(outputs)
     self._context: Any = context.context()
     in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
@@ -170,8 +168,13 @@ class CompiledFunction:
       tf.convert_to_tensor(leaf, spec.dtype)
       for leaf, spec in zip(leaves, self.argument_specs, strict=True)
     ]
-    outputs = [tf.convert_to_tensor(leaf) for leaf in self._call(*inputs)]
-    return self._with_absent(outputs)
+    output = self._call(*inputs)
+    self.output_structure = tree.map_structure(lambda leaf: None, output)
+    self._unflatten = nests.Unflattener(output)
+    return [
+      None if leaf is None else tf.convert_to_tensor(leaf)
+      for leaf in tree.flatten(output)
+    ]
 
   def _execute(self, leaves: Sequence[Any]) -> list[Any]:
     inputs = [
@@ -187,9 +190,6 @@ class CompiledFunction:
       self._attributes,
       self._context,
     )
-    return self._with_absent(outputs)
-
-  def _with_absent(self, outputs: list[Any]) -> list[Any]:
     for place in self._absent:
       outputs.insert(place, None)
     return outputs
@@ -201,20 +201,8 @@ class CompiledFunction:
       return []
     return runtime.xla_checks.find_open_slices(self._function)
 
-  @property
-  def output_structure(self) -> types.Nest:
-    """The structure of the output, with None for each leaf."""
-    if not self._output_structure:
-      raise ValueError(
-        'An eager function must be called once before its output_structure is '
-        'known, got no call.'
-      )
-    return self._output_structure[0]
-
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Packs leaves into the structure of the output."""
-    if self.is_eager:
-      return nests.Unflattener(self.output_structure)(leaves)
     return self._unflatten(leaves)
 
 
@@ -239,8 +227,10 @@ def compile_variable_reads(
 
 
 def specs_of(nest: types.Nest) -> types.Nest:
-  """Returns the `tf.TensorSpec`s of a nest of tensors or arrays."""
-  return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), nest)
+  """Returns the `tf.TensorSpec`s of a nest of tensors, arrays or None."""
+  return tree.map_structure(
+    lambda x: None if x is None else tf.TensorSpec(x.shape, x.dtype), nest
+  )
 
 
 def trace(
@@ -250,19 +240,13 @@ def trace(
 
   Loops need it, as their bodies cannot create variables.
   """
-  found: list[types.Nest] = []
 
-  def look(*leaves):
-    output = nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
-    found[:] = [
-      tree.map_structure(
-        lambda x: None if x is None else tf.TensorSpec(x.shape, x.dtype), output
-      )
-    ]
+  def call(*leaves):
+    return nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
 
+  traced = tf.function(call, autograph=False)
   specs = specs_of(tree.flatten(signature))
-  tf.function(look, autograph=False).get_concrete_function(*specs)
-  return found[0]
+  return specs_of(traced.get_concrete_function(*specs).structured_outputs)
 
 
 def compile_policy(

@@ -1,6 +1,5 @@
 """Checks of traced functions that XLA is to compile."""
 
-import collections
 from collections.abc import Sequence
 from typing import Any
 
@@ -56,24 +55,19 @@ _KNOWN = ('Const', 'Rank', 'Shape', 'ShapeN', 'Size')
 
 def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
   """Returns the open slices of one graph; its arguments are not nodes."""
-  users = collections.defaultdict(list)
-  for node in nodes:
-    for reference in node.input:
-      users[_name_of(reference)].append(node)
-  # Arguments, variables, and values computed from them.
-  unknown = users.keys() - {node.name for node in nodes}
-  unknown |= {n.name for n in nodes if not n.input and n.op not in _KNOWN}
-  spreading = list(unknown)
-  while spreading:
-    for user in users[spreading.pop()]:
-      if user.op not in _KNOWN and user.name not in unknown:
-        unknown.add(user.name)
-        spreading.append(user.name)
+  known: set[str] = set()  # Constants, and values computed from them.
+  size = -1
+  while size < len(known):
+    size = len(known)
+    for node in nodes:
+      inputs = set(map(_name_of, node.input))
+      if node.op in _KNOWN or (inputs and inputs <= known):
+        known.add(node.name)
   return [
     node.name
     for node in nodes
     if node.op == 'StridedSlice'
-    and not unknown.isdisjoint(map(_name_of, node.input[1:]))
+    and not known.issuperset(map(_name_of, node.input[1:]))
   ]
 
 
