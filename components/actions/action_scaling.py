@@ -35,11 +35,8 @@ class ActionScaling:
         has no effect.
     """
     parts = action_parts.parts_of(action_spec)
-    bounds = [_bounds_of(part) for part in parts]
-    minimum, maximum = (
-      np.concatenate([np.ravel(bound) for bound in side])
-      for side in zip(*bounds)
-    )  # [D]
+    bounds = [_bounds_of(*part) for part in parts]
+    minimum, maximum = map(np.concatenate, zip(*bounds))  # [D]
     self._spec = action_spec
     self._is_array = not tree.is_nested(action_spec)
     self._specs = [part.spec for part in parts]
@@ -77,24 +74,21 @@ class ActionScaling:
     return tf.cast(tf.clip_by_value(scaled, -1.0, 1.0), tf.float32)
 
 
-def _bounds_of(part: action_parts.ActionPart) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the lower and upper bounds, or raises `ActionScaling`'s errors."""
-  name, spec = part
+def _bounds_of(name: str, spec: specs.Array) -> list[np.ndarray]:
+  """Returns flat lower and upper bounds, or raises `ActionScaling`'s errors."""
   if not action_parts.is_continuous(spec):
     raise ValueError(
       f'{name} must be a non-empty array of floats, got {spec!r}.'
     )
-  minimum, maximum = action_parts.inward_bounds(spec)
-  with np.errstate(invalid='ignore'):
-    width = maximum / 2 - minimum / 2
-    middle = maximum / 2 + minimum / 2
-  if not (np.all(np.isfinite(middle)) and np.all(width > 0)):
+  bounds = [bound.ravel() for bound in action_parts.bounds(spec)]
+  is_finite = np.all(np.isfinite(bounds))
+  if not is_finite or not np.all(bounds[1] / 2 - bounds[0] / 2 > 0):
     raise ValueError(
       f'{name} must have finite bounds for each number, the upper one larger '
       f'than the lower one, got {spec!r}. Wrap the environment in one that '
       'states its bounds and leaves out constant numbers.'
     )
-  return minimum, maximum
+  return bounds
 
 
 def _shaped(flat: tf.Tensor, spec: specs.Array) -> tf.Tensor:

@@ -21,9 +21,7 @@ class DiagonalGaussian(distribution.Distribution):
 
   A sample of 0 is the center of the bounds, and ±1 are the bounds. Samples out
   of bounds become clipped actions, but keep their own log-probability.
-  Unbounded actions equal their samples. So do actions with one bound, if 0 is
-  valid and at least 1 away from the bound; otherwise samples are shifted such
-  that 0 becomes the action at a distance of 1 inside the bound.
+  Actions without one of the bounds, or both, equal their samples.
   """
 
   kl_parts = ('mean', 'stddev')
@@ -34,12 +32,8 @@ class DiagonalGaussian(distribution.Distribution):
     self.sample_spec = specs.Array(action_spec.shape, np.float32)
     self._shape = list(action_spec.shape)
     self._dtype = tf.as_dtype(action_spec.dtype)
-    self._minimum, self._maximum = action_parts.inward_bounds(action_spec)
-    middle, self._half_width = action_parts.scale_of(action_spec)
-    # With a single bound, 0 and most initial samples might be out of bounds.
-    is_one_sided = np.isfinite(self._minimum) != np.isfinite(self._maximum)
-    inside = np.minimum(np.maximum(0, self._minimum + 1), self._maximum - 1)
-    self._middle = np.where(is_one_sided, inside, middle)
+    self._minimum, self._maximum = action_parts.bounds(action_spec)
+    self._middle, self._half_width = action_parts.scale_of(action_spec)
 
   def sample(self, parameters, counters):
     mean, scale = self._split(parameters)  # [B, D]
