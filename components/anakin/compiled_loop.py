@@ -10,9 +10,6 @@ import tree
 
 from repertory.components import interfaces, learners, types
 from repertory.components.anakin import acting
-from repertory.components.anakin import (
-  compiled_transport as compiled_transport_lib,
-)
 from repertory.components.runtime import compilation, loops
 
 _INT64 = tf.TensorSpec([], tf.int64)
@@ -63,8 +60,8 @@ class CompiledLoop:
 
   def __init__(
     self,
-    act: compiled_transport_lib.Act,
-    transport: compiled_transport_lib.CompiledTransport,
+    act: acting.Act,
+    transport: acting.CompiledTransport,
     update: interfaces.Update,
     carry: acting.Carry,
     max_skips: int,
@@ -90,7 +87,7 @@ class CompiledLoop:
     self._learned_spec, _ = compilation.trace(
       self._learn_from, (transport.sample_spec, _INT64)
     )
-    self._compiled = compilation.CompiledFunction(
+    self.compiled = compilation.CompiledFunction(
       self._call,
       (
         tf.TensorSpec([], tf.int32),
@@ -101,11 +98,6 @@ class CompiledLoop:
       ),
       jit_compile,
     )
-
-  @property
-  def open_slices(self) -> list[str]:
-    """See `compilation.CompiledFunction`."""
-    return self._compiled.open_slices
 
   @property
   def bad_sample(self) -> types.Sample:
@@ -125,14 +117,14 @@ class CompiledLoop:
     Fewer if an update diverges and, with `num_skips` updates undone before it,
     may not be skipped.
     """
-    leaves = self._compiled(
+    leaves = self.compiled(
       tf.constant(num_turns, tf.int32),
       tf.constant(learner_steps, tf.int64),
       tf.constant(num_skips, tf.int32),
       tf.constant(max_priority, tf.float64),
       *tree.flatten(carry),
     )
-    return self._compiled.unflatten(leaves)
+    return self.compiled.unflatten(leaves)
 
   def _call(self, num_turns, learner_steps, num_skips, max_priority, carry):
     transport = self._transport

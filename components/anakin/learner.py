@@ -18,7 +18,7 @@ from repertory.components import (
   replay,
   transports,
 )
-from repertory.components.anakin import acting, compiled_transport
+from repertory.components.anakin import acting
 from repertory.components.anakin import compiled_loop as compiled_loop_lib
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
@@ -42,7 +42,7 @@ class CompiledLearner(learners.LearnerState):
     self,
     policy: interfaces.Policy,
     environments: Any,
-    transport: compiled_transport.CompiledTransport,
+    transport: acting.CompiledTransport,
     update: interfaces.Update,
     carry: acting.Carry,
     *,
@@ -65,15 +65,12 @@ class CompiledLearner(learners.LearnerState):
       functools.partial(acting.step, policy, environments), transport, update,
       carry, max_skips, jit_compile,
     )  # fmt: skip
+    self.compiled = self._program.compiled
 
   @property
   def max_turns(self) -> int:
     """Maximum number of iterations per `advance`."""
     return self._program.max_turns
-
-  @property
-  def open_slices(self) -> list[str]:
-    return self._program.open_slices
 
   def step(self) -> None:
     """Runs one iteration."""
@@ -98,7 +95,14 @@ class CompiledLearner(learners.LearnerState):
       self._steps += num_updates
       self._max_priority = float(outcome.max_priority)
     self._process_updates(before, num_updates, outcome)
-    return _find_ended(outcome)
+    # In order of time, then of rows.
+    episodes = tree.map_structure(lambda leaf: leaf.numpy(), outcome.episodes)
+    returns, lengths = (
+      values[episodes.ended].tolist()
+      for values in (episodes.episode_return, episodes.episode_length)
+    )
+    num_steps = int(episodes.num_steps.sum())
+    return EpisodeBatch(num_steps, list(zip(returns, lengths)))
 
   def save_acting(self) -> dict[str, np.ndarray]:
     """Returns the state of acting and experience, as arrays by name."""
@@ -173,16 +177,6 @@ class CompiledLearner(learners.LearnerState):
     log_until(num_updates)
 
 
-def _find_ended(outcome: compiled_loop_lib.LoopResult) -> EpisodeBatch:
-  """Returns the ended episodes, in order of time, then of rows."""
-  episodes = outcome.episodes
-  ended = episodes.ended.numpy()
-  returns = episodes.episode_return.numpy()[ended].tolist()
-  lengths = episodes.episode_length.numpy()[ended].tolist()
-  num_steps = int(episodes.num_steps.numpy().sum())
-  return EpisodeBatch(num_steps, list(zip(returns, lengths)))
-
-
 _FILE = 'program.npz'
 
 
@@ -200,11 +194,11 @@ class CompiledSnapshots(transports.Snapshots):
     """
     self._learner = learner
     self._directory = directory
-    self._counts = learner.count_items()
     pattern = os.path.join(glob.escape(directory), '*', _FILE)
-    paths = sorted(glob.glob(pattern))
-    if paths:
-      self._restore(paths[-1])
+    if paths := sorted(glob.glob(pattern)):
+      with local.reading(paths[-1]), open(paths[-1], 'rb') as file:
+        learner.restore_acting(checkpointing.read_arrays(file))
+    self._counts = learner.count_items()
     self.remove_snapshots()
 
   def __str__(self) -> str:
@@ -241,8 +235,3 @@ class CompiledSnapshots(transports.Snapshots):
 
   def remove_snapshots(self):
     replay.remove_checkpoints(self._directory)
-
-  def _restore(self, path: str) -> None:
-    with local.reading(path), open(path, 'rb') as file:
-      self._learner.restore_acting(checkpointing.read_arrays(file))
-    self._counts = self._learner.count_items()

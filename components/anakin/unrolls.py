@@ -7,13 +7,13 @@ import tensorflow as tf
 import tree
 
 from repertory.components import learners, replay, types
-from repertory.components.anakin import acting, compiled_transport
+from repertory.components.anakin import acting
 from repertory.components.config import settings
 from repertory.components.runtime import loops
 from repertory.components.transports import experience as experience_lib
 
 
-class UnrollTransport(compiled_transport.CompiledTransport):
+class UnrollTransport(acting.CompiledTransport):
   """Passes each unroll to one of the next updates, in the order of rows.
 
   An iteration makes enough unrolls for whole batches: those of N environments
@@ -49,12 +49,6 @@ class UnrollTransport(compiled_transport.CompiledTransport):
         'must be true, without burn-in and overlap, for unrolls inside a '
         'compiled program, which are consecutive steps of the environments; '
         f'got {items}.',
-      )
-    if experience.min_priority is not None:
-      raise settings.SettingError(
-        'min_priority',
-        'must be None, because unrolls inside a compiled program have no '
-        f'priorities; got {experience.min_priority}.',
       )
     self._length = items.length - 1
     self._num_environments = num_environments

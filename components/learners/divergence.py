@@ -8,7 +8,6 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import interfaces, types
-from repertory.components.config import choices
 from repertory.components.learners import optimizers
 
 # Not `module.variables`: Sonnet's raises an error for a module without any, and
@@ -33,13 +32,6 @@ class Divergence:
   action: str = 'stop'
   directory: str | None = None
   max_skips: int = 100
-
-  def __post_init__(self):
-    if self.action not in choices.DIVERGENCE_ACTIONS:
-      known = ', '.join(choices.DIVERGENCE_ACTIONS)
-      raise ValueError(f'action must be one of {known}; got {self.action!r}.')
-    if self.max_skips < 0:
-      raise ValueError(f'max_skips must be at least 0, got {self.max_skips}.')
 
 
 def undone_unless_finite(
@@ -96,7 +88,9 @@ def _kept_state(update: interfaces.Update) -> list[tf.Variable]:
   """
   covered = set()
   for module in update.submodules:
-    variables = list(_flatten(module, predicate=_is_variable))
+    variables = list(
+      _flatten(module, predicate=lambda one: isinstance(one, tf.Variable))
+    )
     if isinstance(module, (snt.Optimizer, optimizers.AMSGrad)):
       covered.update(one.ref() for one in variables)
     elif isinstance(module, snt.Module):
@@ -106,10 +100,6 @@ def _kept_state(update: interfaces.Update) -> list[tf.Variable]:
     for variable in update.variables
     if variable.dtype.is_floating and variable.ref() not in covered
   ]
-
-
-def _is_variable(value: Any) -> bool:
-  return isinstance(value, tf.Variable)
 
 
 def _are_finite(variables: Sequence[tf.Variable]) -> tf.Tensor:

@@ -55,15 +55,11 @@ class GradientLearner(learner_state.LearnerState):
         f'{type(dataset).__name__}.'
       )
     # Any variables created here become part of the state.
-    self._update = compilation.CompiledFunction(
+    self.compiled = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
     )
     self._dataset = dataset
     self._priority_updater = priority_updater
-
-  @property
-  def open_slices(self) -> list[str]:
-    return self._update.open_slices
 
   def step(self) -> None:
     """Waits for a batch and learns from it.
@@ -78,9 +74,9 @@ class GradientLearner(learner_state.LearnerState):
     """
     sample = next(self._dataset)
     with self._lock:
-      leaves = self._update(*tree.flatten(sample))
+      leaves = self.compiled(*tree.flatten(sample))
       self._steps += 1
-    result, finite = self._update.unflatten(leaves)
+    result, finite = self.compiled.unflatten(leaves)
     is_finite = bool(finite)
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
     self._judge(self._steps, metrics, is_finite, lambda: sample)

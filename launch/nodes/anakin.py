@@ -165,7 +165,8 @@ def make_transport(
   """Makes the transport in a compiled loop, or raises SettingError."""
   items, table = experience.items, experience.table
   kind, is_plain = type(items), len(experience.tables) == 1
-  if kind is adders.Sequences and table.is_queue and is_plain:
+  is_queue = table.is_queue and is_plain and experience.min_priority is None
+  if kind is adders.Sequences and is_queue:
     return anakin.UnrollTransport(experience, num_environments)
   is_plain &= table.remover == 'fifo' and not table.max_times_sampled
   is_plain &= table.sampler in ('uniform', tables.PRIORITIZED)

@@ -519,15 +519,3 @@ class TestEager:
     saved, expected = learner.save(), twin.save()
     for name in expected.keys() - {'learner_steps', 'max_priority'}:
       np.testing.assert_allclose(saved[name], expected[name], 1e-5)
-
-
-@pytest.mark.parametrize(
-  ('settings', 'message'),
-  [
-    ({'action': 'stpo'}, "action must be one of stop, skip; got 'stpo'"),
-    ({'max_skips': -1}, 'max_skips must be at least 0, got -1'),
-  ],
-)
-def test_wrong_settings_of_divergence(settings, message):
-  with pytest.raises(ValueError, match=message):
-    learners.Divergence(**settings)
