@@ -23,7 +23,7 @@ _INTERNAL = {
   'components/config': {'choices', 'lazy_imports', 'regular_files'},
   'components/runtime': {
     'callers', 'devices', 'image_layouts', 'nests', 'network_interfaces',
-    'numpy_functions', 'versions', 'worker_thread', 'xla_checks',
+    'numpy_functions', 'versions', 'worker_thread',
   },
   'environments': set(),
   'environments/adapters': {

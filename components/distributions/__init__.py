@@ -11,8 +11,8 @@ if TYPE_CHECKING:
   from repertory.components.distributions.gaussian import *
 
 __all__ = [
-  'Categorical', 'DiagonalGaussian', 'Distribution', 'Factored',
-  'MultiCategorical', 'make_distribution',
+  'BoundedGaussian', 'Categorical', 'DiagonalGaussian', 'Distribution',
+  'Factored', 'MultiCategorical', 'SquashedGaussian', 'make_distribution',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

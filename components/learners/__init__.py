@@ -11,7 +11,6 @@ if TYPE_CHECKING:
   from repertory.components.learners.minibatches import *
   from repertory.components.learners.optimizers import *
   from repertory.components.learners.update_parts import *
-  from repertory.components.learners.update_series import *
 
 __all__ = [
   'ClippedAdam', 'CosineAnnealing', 'DelayedUpdate', 'Divergence',
