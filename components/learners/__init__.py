@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.learners.divergence import *
   from repertory.components.learners.gradient_learner import *
   from repertory.components.learners.learner_state import *
   from repertory.components.learners.minibatches import *

@@ -1,6 +1,7 @@
 """Learner state: variables, checkpoints and handling of divergence."""
 
 import contextlib
+import dataclasses
 import functools
 import os
 import threading
@@ -13,11 +14,29 @@ import tree
 
 from repertory.components import core, interfaces, loggers, types
 from repertory.components.checkpoints import checkpointing
-from repertory.components.learners import divergence as divergence_lib
 from repertory.components.runtime import compilation, nests
 
 # The group of all variables that are neither exported nor learned.
 _OTHER = 'other'
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+  """Reaction of a learner to a diverging update.
+
+  Such an update is undone in any case.
+
+  Attributes:
+    action: 'stop' to raise, 'skip' to continue with the next batch.
+    directory: Directory for the batch when the learner stops; None to save
+      nothing.
+    max_skips: Maximum number of consecutive skipped updates; the next one stops
+      the learner.
+  """
+
+  action: str = 'stop'
+  directory: str | None = None
+  max_skips: int = 100
 
 
 class LearnerState(core.Learner):
@@ -38,7 +57,7 @@ class LearnerState(core.Learner):
     self,
     update: interfaces.Update,
     logger: loggers.Logger | None = None,
-    divergence: divergence_lib.Divergence | None = None,
+    divergence: Divergence | None = None,
   ):
     """Starts at learner step 0.
 
@@ -51,7 +70,7 @@ class LearnerState(core.Learner):
     """
     self._module = update
     self._logger = logger
-    self._divergence = divergence or divergence_lib.Divergence()
+    self._divergence = divergence or Divergence()
     self._num_skipped = 0
     self._num_skipped_in_a_row = 0
     self._steps = 0

@@ -65,8 +65,6 @@ class DelayedUpdate(tf.Module):
         first update is made in call `period`.
     """
     super().__init__()
-    if period < 1:
-      raise ValueError(f'period must be at least 1, got {period}.')
     self._update = update
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
@@ -84,15 +82,11 @@ class DelayedUpdate(tf.Module):
 
     def make():
       metrics = self._update(*inputs)
-      return [tf.cast(metrics[name], tf.float32) for name in self._latest]
+      for name, variable in self._latest.items():
+        variable.assign(tf.cast(metrics[name], tf.float32))
 
-    def keep():
-      return [variable.read_value() for variable in self._latest.values()]
-
-    current = tf.cond(num_calls % self._period == 0, make, keep)
-    for variable, value in zip(self._latest.values(), current):
-      variable.assign(value)
-    return dict(zip(self._latest, current))
+    tf.cond(num_calls % self._period == 0, make, lambda: None)
+    return {name: one.read_value() for name, one in self._latest.items()}
 
 
 class UpdateNoise(tf.Module):
@@ -130,8 +124,6 @@ class UpdateNoise(tf.Module):
 # Lower bound of the variable: softplus(-18) is 1.5e-8. Without a bound it could
 # fall far, and would take as long to recover.
 _MIN_RAW = -18.0
-# Keeps quotients by it finite.
-_MIN_VALUE = 1e-8
 
 
 class DualVariable(tf.Module):
@@ -150,15 +142,11 @@ class DualVariable(tf.Module):
 
   def __call__(self) -> tf.Tensor:
     """Returns the multipliers."""
-    return tf.nn.softplus(self._raw) + _MIN_VALUE
+    return tf.nn.softplus(self._raw) + 1e-8  # Keeps quotients by it finite.
 
   def limit(self) -> None:
     """Clips the variable from below, after a step of an optimizer."""
     self._raw.assign(tf.maximum(self._raw, _MIN_RAW))
-
-
-# Avoids division by 0 for constant numbers.
-_MIN_VARIANCE = 1e-8
 
 
 class RunningScale(tf.Module):
@@ -180,7 +168,8 @@ class RunningScale(tf.Module):
   def __call__(self) -> tf.Tensor:
     """Returns the standard deviation, a float32 above 0."""
     _, _, variance = self._variables
-    return tf.cast(tf.sqrt(variance + _MIN_VARIANCE), tf.float32)
+    # Avoids division by 0 for constant numbers.
+    return tf.cast(tf.sqrt(variance + 1e-8), tf.float32)
 
   def update(self, numbers: tf.Tensor, mask: tf.Tensor) -> None:
     """Adds numbers `[T, B]` to the statistics where the mask is true."""
@@ -253,8 +242,6 @@ class PeriodicCopy(_Target):
       period: Calls between copies, in learner steps.
     """
     super().__init__(source, target)
-    if period < 1:
-      raise ValueError(f'period must be at least 1, got {period}.')
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
 
@@ -277,8 +264,6 @@ class SoftUpdate(_Target):
   def __init__(self, source: _Variables, target: _Variables, rate: float):
     """Makes the variables equal; for arguments see `PeriodicCopy`."""
     super().__init__(source, target)
-    if not 0 < rate <= 1:
-      raise ValueError(f'rate must be in (0, 1], got {rate}.')
     self._rate = rate
 
   def __call__(self) -> None:

@@ -54,8 +54,6 @@ def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
       = l, which has both signs (https://arxiv.org/abs/1710.11248, and
       https://arxiv.org/abs/1809.02925, section 4.1). No gradient flows through.
   """
-  if kind not in ('gail', 'airl'):
-    raise ValueError(f"kind must be 'gail' or 'airl', got {kind!r}.")
   logits = tf.stop_gradient(logits)
   return tf.nn.softplus(logits) if kind == 'gail' else logits
 

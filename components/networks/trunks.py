@@ -245,8 +245,6 @@ def make_trunk(kind: str, hidden_sizes: Sequence[int]) -> snt.Module:
     hidden_sizes: Sizes of the layers; the last one is D.
 
   Raises:
-    ValueError: If the kind is unknown or the sizes are invalid.
+    ValueError: If the sizes are invalid.
   """
-  if kind not in BODIES:
-    raise ValueError(f'kind must be one of {list(BODIES)}, got {kind!r}.')
   return BODIES[kind](hidden_sizes)

@@ -27,10 +27,6 @@ def epsilon_ladder(
   Returns:
     ε by environment id.
   """
-  if num_environments < 1:
-    raise ValueError(
-      f'num_environments must be at least 1, got {num_environments}.'
-    )
   positions = [0.5]
   if num_environments > 1:
     positions = [i / (num_environments - 1) for i in range(num_environments)]
@@ -68,8 +64,6 @@ class EpsilonGreedyPolicy(interfaces.Policy):
         actions, such as `DiscreteActions.to_action`; the identity by default.
     """
     super().__init__()
-    if anneal_steps < 0:
-      raise ValueError(f'anneal_steps must be at least 0, got {anneal_steps}.')
     if not all(0 <= epsilon <= 1 for epsilon in epsilons):
       raise ValueError(f'epsilons must be in [0, 1], got {list(epsilons)}.')
     self._network = network

@@ -19,7 +19,6 @@ import tree
 
 from repertory.components.runtime import compilation
 
-_NUM_COMPARISONS = 3
 # Maximum number of multiplications in all matrix products of a call, above
 # which NumPy has no advantage, and in a matrix–vector product, above which BLAS
 # uses threads that cost more than the product.
@@ -138,7 +137,7 @@ def find(
   try:
     act = _make_act(policy, num_rows, version, with_extras)
     random = np.random.default_rng(0)
-    for _ in range(_NUM_COMPARISONS):
+    for _ in range(3):
       leaves = [_draw(random, spec) for spec in compiled.argument_specs]
       ours, theirs = act(*leaves), compiled(*leaves)
       if len(ours) != len(theirs) or not all(map(_are_alike, ours, theirs)):

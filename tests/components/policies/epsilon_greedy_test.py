@@ -61,12 +61,6 @@ class TestEpsilonLadder:
   def test_equation(self, n, expected):
     np.testing.assert_allclose(policies.epsilon_ladder(n), expected, rtol=1e-12)
 
-  def test_needs_an_environment(self):
-    with pytest.raises(
-      ValueError, match='num_environments must be at least 1, got 0'
-    ):
-      policies.epsilon_ladder(0)
-
 
 class TestEpsilonGreedyPolicy:
   def test_random_actions_are_as_frequent_as_epsilon(self):
