@@ -38,7 +38,6 @@ class ActionScaling:
     bounds = [_bounds_of(*part) for part in parts]
     minimum, maximum = map(np.concatenate, zip(*bounds))  # [D]
     self._spec = action_spec
-    self._is_array = not tree.is_nested(action_spec)
     self._specs = [part.spec for part in parts]
     self._sizes = [math.prod(spec.shape) for spec in self._specs]
     self.size = sum(self._sizes)
@@ -54,8 +53,6 @@ class ActionScaling:
     # A cast to the narrower dtype keeps order and bounds.
     wide = self._middle + self._half_width * tf.cast(scaled, tf.float64)
     action = tf.clip_by_value(wide, self._minimum, self._maximum)
-    if self._is_array:
-      return _shaped(action, self._specs[0])
     parts = zip(tf.split(action, self._sizes, axis=-1), self._specs)
     return tree.unflatten_as(
       self._spec, [_shaped(part, spec) for part, spec in parts]
@@ -69,8 +66,7 @@ class ActionScaling:
       tf.cast(tf.reshape(leaf, [-1, size]), tf.float64)
       for leaf, size in zip(leaves, self._sizes)
     ]
-    wide = flat[0] if self._is_array else tf.concat(flat, axis=-1)
-    scaled = (wide - self._middle) / self._half_width
+    scaled = (tf.concat(flat, axis=-1) - self._middle) / self._half_width
     return tf.cast(tf.clip_by_value(scaled, -1.0, 1.0), tf.float32)
 
 

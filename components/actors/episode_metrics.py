@@ -110,12 +110,10 @@ def check(makers: Any) -> None:
         f'got {name!r}.',
       )
     if not callable(make):
-      is_metric = isinstance(make, EpisodeMetric)
-      hint = f' Write {type(make).__name__}.' if is_metric else ''
       raise SettingError(
         setting,
         'must have callables that return a new metric, such as its class; got '
-        f'{make!r} for {name!r}.{hint}',
+        f'{make!r} for {name!r}.',
       )
 
 

@@ -1,5 +1,6 @@
 """Export of policies as self-contained TensorFlow SavedModels."""
 
+import functools
 import os
 import re
 import shutil
@@ -51,18 +52,12 @@ def export(
   )
   states = dict(zip(name_leaves(state, 'state'), tree.flatten(state)))
 
-  def step(tensors):
-    """Maps observation and state to action and next state, all by name."""
-    output = policy.step(
-      tree.unflatten_as(observation, [tensors[name] for name in observations]),
-      tree.unflatten_as(state, [tensors[name] for name in states]),
-    )
-    actions = name_leaves(output.action, 'action')
-    return (
-      dict(zip(actions, tree.flatten(output.action))),
-      dict(zip(states, tree.flatten(output.state))),
-    )
-
+  step = functools.partial(
+    _step_by_name,
+    policy,
+    (observation, state),
+    (list(observations), list(states)),
+  )
   kept = _find_needed(step, {**observations, **states})
 
   def act(**tensors):
@@ -81,9 +76,26 @@ def export(
       lambda batch_size: {n: _first_rows(rows[n], batch_size) for n in kept},
       {'batch_size': tf.TensorSpec([], tf.int32)},
     )
-  holder: Any = tf.Module()  # Variables must belong to a module.
-  holder.held = list(signatures['serving_default'].graph.variables)
-  _write(lambda folder: tf.saved_model.save(holder, folder, signatures), path)
+  _write(signatures, path)
+
+
+def _step_by_name(
+  policy: interfaces.Policy,
+  nests: Sequence[types.Nest],
+  names: Sequence[list[str]],
+  tensors: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+  """Maps observation and state by name to action and next state by name."""
+  inputs = (
+    tree.unflatten_as(nest, [tensors[name] for name in its_names])
+    for nest, its_names in zip(nests, names)
+  )
+  output = policy.step(*inputs)
+  actions = name_leaves(output.action, 'action')
+  return (
+    dict(zip(actions, tree.flatten(output.action))),
+    dict(zip(names[1], tree.flatten(output.state))),
+  )
 
 
 def name_leaves(nest: types.Nest, *root: str) -> list[str]:
@@ -147,13 +159,15 @@ def _trace(
   return traced.get_concrete_function(**named)
 
 
-def _write(save: Callable[[str], None], path: str) -> None:
-  """Creates a folder atomically."""
+def _write(signatures: dict[str, Any], path: str) -> None:
+  """Writes a model's folder atomically."""
+  module: Any = tf.Module()  # Variables must belong to a module.
+  module.held = list(signatures['serving_default'].graph.variables)
   path = os.path.abspath(path)
   os.makedirs(os.path.dirname(path), exist_ok=True)
   temporary = f'{path}.writing-{os.getpid()}'
   try:
-    save(temporary)
+    tf.saved_model.save(module, temporary, signatures)
     os.rename(temporary, path)  # Replaces an empty folder.
   except tf.errors.OpError as error:  # Errors of TensorFlow's file system.
     raise OSError(error.message) from error

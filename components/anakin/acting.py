@@ -105,11 +105,7 @@ def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
 def step(
   policy: interfaces.Policy, environments: Any, carry: Carry
 ) -> tuple[Carry, Step, EndedEpisodes]:
-  """Takes one step in all environments, such as tensor environments.
-
-  The operations are those of an actor and an `EnvironmentLoop`, in the same
-  order: the step after LAST of a row ignores its action.
-  """
+  """Takes one step in all environments, as an `EnvironmentLoop` does."""
   output = policy.act(carry.observation, carry.step_type, carry.policy)
   state, timestep = environments.step(carry.environment, output.action)
   first = tf.equal(timestep.step_type, FIRST)  # [N]
@@ -147,10 +143,8 @@ Act = Callable[[Carry], tuple[Carry, Step, EndedEpisodes]]
 class CompiledTransport(tf.Module, abc.ABC):
   """Experience transport as tensors and variables of the program.
 
-  It uses the same description as other transports, see
-  `transports.experience.Experience`. Each iteration of the program calls
-  `collect`, and then runs the updates that are due. Methods called in it are
-  traced.
+  Each iteration of the program calls `collect`, and then runs the updates that
+  are due.
 
   Attributes:
     num_steps: Steps of all environments per `collect`.

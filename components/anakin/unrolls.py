@@ -104,24 +104,17 @@ class UnrollTransport(acting.CompiledTransport):
       carry, state = carry
       carry, result, episodes = act(carry)
       extras = result.extras or types.SequenceExtras()
-      happened = result.happened
-      kept = types.Sequence(
-        result.observation,
-        result.first,
-        *(
-          loops.zero_unless(happened, leaf)
-          for leaf in (result.action, result.reward, result.discount)
-        ),
-        mask=happened,
-        extras=loops.zero_unless(happened, extras.step),
-        state=(),
-        version=(),
+      action, reward, discount, of_step, now = loops.zero_unless(
+        result.happened,
+        (result.action, result.reward, result.discount, *extras),
       )
+      kept = types.Sequence(
+        result.observation, result.first, action, reward, discount,
+        mask=result.happened, extras=of_step, state=(), version=(),
+      )  # fmt: skip
       is_start = tf.equal(i, 0)
       state = tree.map_structure(
-        lambda kept, now: tf.where(is_start, now, kept),
-        state,
-        loops.zero_unless(happened, extras.state),
+        lambda kept, now: tf.where(is_start, now, kept), state, now
       )
       return (carry, state), (kept, episodes)
 

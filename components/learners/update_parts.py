@@ -90,11 +90,9 @@ class DelayedUpdate(tf.Module):
 
 
 class UpdateNoise(tf.Module):
-  """Draws random numbers that depend only on a seed and a count.
+  """Draws random numbers that depend only on a seed and a count, its variables.
 
-  Both are variables of the update: a resumed run continues the same random
-  stream, and XLA supports stateless random numbers only. The seed is drawn by
-  TensorFlow's generator, see `tf.random.set_seed`.
+  The seed is drawn by TensorFlow's generator, see `tf.random.set_seed`.
   """
 
   def __init__(self):
@@ -129,8 +127,7 @@ _MIN_RAW = -18.0
 class DualVariable(tf.Module):
   """A Lagrange multiplier, softplus(x) + 10⁻⁸ > 0, where x is learned.
 
-  Unlike an exponential, softplus lets large values change no faster than small
-  ones. The offset is Acme's, https://arxiv.org/abs/2006.00979.
+  The offset is Acme's, https://arxiv.org/abs/2006.00979.
   """
 
   def __init__(self, initial_value: float, shape: Sequence[int], name: str):
@@ -150,11 +147,7 @@ class DualVariable(tf.Module):
 
 
 class RunningScale(tf.Module):
-  """Standard deviation of all numbers so far, such as returns, to divide by.
-
-  Scaled numbers deviate by about 1, whatever their unit. The statistics are
-  variables of the update.
-  """
+  """Standard deviation of all numbers so far, such as returns, to divide by."""
 
   def __init__(self):
     """Starts with a deviation of 1, which the first `update` replaces."""
@@ -229,8 +222,7 @@ class _Target(tf.Module):
 class PeriodicCopy(_Target):
   """Copies online variables into target variables every `period` calls.
 
-  See https://doi.org/10.1038/nature14236, algorithm 1. The first copy is made
-  at construction.
+  See https://doi.org/10.1038/nature14236, algorithm 1.
   """
 
   def __init__(self, source: _Variables, target: _Variables, period: int):
@@ -255,10 +247,9 @@ class PeriodicCopy(_Target):
 
 
 class SoftUpdate(_Target):
-  """Moves target variables towards the online ones (Polyak averaging).
+  """Polyak averaging, θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call.
 
-  θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call, see https://arxiv.org/abs/1509.02971,
-  algorithm 1. They are made equal at construction.
+  See https://arxiv.org/abs/1509.02971, algorithm 1. Targets begin as copies.
   """
 
   def __init__(self, source: _Variables, target: _Variables, rate: float):

@@ -67,8 +67,7 @@ def exponential_weights(
 ) -> tf.Tensor:
   """Exponential advantage weights, min(exp(scale · A), limit).
 
-  Finite even where exp(scale · A), with the inverse temperature `scale`,
-  overflows.
+  Finite even where exp overflows; `scale` is an inverse temperature.
   """
   return tf.exp(tf.minimum(scale * advantages, math.log(limit)))
 

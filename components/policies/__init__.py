@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 __all__ = [
   'CategoricalPolicy', 'ContinuousPolicy', 'EpsilonGreedyPolicy',
-  'NoisyEpsilonGreedyPolicy', 'RecurrentEpsilonGreedyPolicy',
-  'StochasticPolicy', 'epsilon_ladder', 'stochastic_extras_spec',
+  'RecurrentEpsilonGreedyPolicy', 'StochasticPolicy', 'epsilon_ladder',
+  'stochastic_extras_spec',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -147,10 +147,6 @@ class TestStep:
     ):
       _make([1.0], Uncompilable(), jit_compile=True)
 
-  def test_element_spec_must_be_known(self):
-    with pytest.raises(ValueError, match=r'element_spec must .*list_iterator'):
-      learners.GradientLearner(_Linear(), iter([]))
-
   def test_target_age_is_that_at_the_step_that_takes_the_batch(self):
     class WithTargets(_Linear):
       def __call__(self, sample):

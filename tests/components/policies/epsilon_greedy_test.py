@@ -107,8 +107,6 @@ class TestEpsilonGreedyPolicy:
   def test_wrong_settings(self):
     with pytest.raises(ValueError, match=r'epsilons must be in \[0, 1\]'):
       policies.EpsilonGreedyPolicy(table_network, [0.5, 1.1], 0)
-    with pytest.raises(ValueError, match=r'anneal_steps .* at least 0, got -1'):
-      policies.EpsilonGreedyPolicy(table_network, [0.5], 0, anneal_steps=-1)
 
 
 class TestAnnealing:
@@ -149,13 +147,14 @@ class TestAnnealing:
     assert np.any(run(make(0), ids, values, 30) != greedy)
 
 
-class TestNoisyEpsilonGreedyPolicy:
+class TestNoisyNetworks:
   size = 6
 
   def make(self, epsilons=(0.0,) * 8, seed=3):
-    return policies.NoisyEpsilonGreedyPolicy(
-      lambda observation, noise: observation + noise, self.size, epsilons, seed
-    )
+    return policies.EpsilonGreedyPolicy(
+      lambda observation, noise: observation + noise, epsilons, seed,
+      noise_size=self.size,
+    )  # fmt: skip
 
   def run(self, policy, ids):
     return run(policy, ids, tf.zeros([len(ids), self.size]), 60)
