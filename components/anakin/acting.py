@@ -72,17 +72,6 @@ class EndedEpisodes(NamedTuple):
   episode_length: types.Array
 
 
-def episodes_spec(num_steps: int, num_environments: int) -> EndedEpisodes:
-  """Returns the specs of ended episodes for `num_steps` steps."""
-  shape = [num_steps, num_environments]
-  return EndedEpisodes(
-    num_steps=tf.TensorSpec([num_steps], tf.int64),
-    ended=tf.TensorSpec(shape, tf.bool),
-    episode_return=tf.TensorSpec(shape, tf.float64),
-    episode_length=tf.TensorSpec(shape, tf.int64),
-  )
-
-
 def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
   """Returns the state before the first step.
 

@@ -240,9 +240,11 @@ class CompiledLearner(learners.LearnerState):
   def _call(self, num_turns, learner_steps, num_skips, max_priority, carry):
     """Runs `num_turns` iterations, fewer if an update ends the run."""
     transport = self._transport
-    episodes_spec = acting.episodes_spec(
-      transport.num_steps, carry.step_type.shape[0]
-    )
+    shape = [transport.num_steps, carry.step_type.shape[0]]
+    episodes_spec = acting.EndedEpisodes(
+      tf.TensorSpec(shape[:1], tf.int64), tf.TensorSpec(shape, tf.bool),
+      tf.TensorSpec(shape, tf.float64), tf.TensorSpec(shape, tf.int64),
+    )  # fmt: skip
     episodes = loops.make_arrays(episodes_spec, self.max_turns)
     max_updates = self.max_turns * transport.max_updates
     learned = _Learned(

@@ -104,13 +104,9 @@ def undone_unless_finite(
   It is undone if a metric or priority is not finite, or an updated variable
   other than a network's weights or an optimizer's moments, such as running
   scales, batch statistics, temperatures and dual variables. Then all its
-  variables (networks, targets, optimizers, counts, seeds) are restored. An
-  update of several steps, such as those on the minibatches of PPO or on critic
-  and policy, is undone as a whole, because the steps after a bad one are
-  useless.
-
-  Metrics should include the losses and the norms of the gradients: a loss may
-  be finite while its gradient is not.
+  variables are restored. An update of several gradient steps is undone as a
+  whole. Metrics should include the losses and the norms of the gradients: a
+  loss may be finite while its gradient is not.
 
   Returns:
     A function that maps a batch to the update's result and to whether that is
@@ -134,7 +130,7 @@ def undone_unless_finite(
       for variable, value in before:
         variable.assign(value)
 
-    finite = _is_finite(result) & _are_finite(_kept_state(update))
+    finite = _is_finite(result, _kept_state(update))
     # Not `tf.where`: that would copy all variables in every update.
     tf.cond(finite, lambda: None, undo)
     return result, finite
@@ -164,16 +160,13 @@ def _kept_state(update: interfaces.Update) -> list[tf.Variable]:
   ]
 
 
-def _are_finite(variables: Sequence[tf.Variable]) -> tf.Tensor:
-  """Returns whether all numbers of all variables are finite, a scalar."""
-  finite = [tf.reduce_all(tf.math.is_finite(one)) for one in variables]
-  return tf.reduce_all(tf.stack(finite or [True]))
-
-
-def _is_finite(result: interfaces.UpdateResult) -> tf.Tensor:
-  """Returns whether all metrics and priorities are finite, a scalar."""
+def _is_finite(
+  result: interfaces.UpdateResult, variables: Sequence[tf.Variable]
+) -> tf.Tensor:
+  """Returns whether all metrics, priorities and variables are finite."""
   metrics = [tf.cast(value, tf.float32) for value in result.metrics.values()]
-  finite = tf.reduce_all(tf.math.is_finite(tf.stack(metrics or [0.0])))
-  if result.priorities is None:
-    return finite
-  return finite & tf.reduce_all(tf.math.is_finite(result.priorities))
+  parts = [tf.stack(metrics or [0.0]), *variables]
+  if result.priorities is not None:
+    parts.append(result.priorities)
+  finite = [tf.reduce_all(tf.math.is_finite(part)) for part in parts]
+  return tf.reduce_all(tf.stack(finite))

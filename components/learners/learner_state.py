@@ -147,7 +147,7 @@ class LearnerState(core.Learner):
     if name not in exports:
       known = sorted([*exports, *numbers])
       raise KeyError(f"Unknown variables '{name}'; known are {known}.")
-    return tree.map_structure(lambda v: v.numpy(), list(exports[name]))
+    return [variable.numpy() for variable in exports[name]]
 
   def _named_variables(self) -> dict[str, tf.Variable]:
     """Names exports and learned variables by group, all others by order."""

@@ -20,10 +20,8 @@ from repertory.components.losses.policy_gradient import importance_ratios
 def backward_recurrence(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
   """Parallel scan of the recurrence y_t = x_t + a_t y_{t+1} with y_T = 0.
 
-  Each step is an affine map, and affine maps compose. So ⌈log2 T⌉ parallel
-  steps replace T sequential ones: see https://doi.org/10.1145/7902.7903, "Data
-  parallel algorithms". This avoids the overhead and tracing time of a loop. All
-  are `[T, ...]`, with T known.
+  Affine maps compose, so ⌈log2 T⌉ parallel steps replace T sequential ones: see
+  https://doi.org/10.1145/7902.7903. All are `[T, ...]`, with T known.
   """
   length = terms.shape[0]
   reach = 1
