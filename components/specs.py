@@ -62,16 +62,11 @@ def describe(spec: Array) -> dict[str, Any]:
       bound = np.asarray(getattr(spec, name))
       # Most bounds are uniform; JSON has no infinity.
       is_same = bound.size and (bound == bound.flat[0]).all()
-      values = bound.flat[0] if is_same else bound
-      described[name] = _plain(values)
+      values = np.where(
+        np.isfinite(bound), bound.astype(object), bound.astype(str)
+      )
+      described[name] = values.flat[0] if is_same else values.tolist()
   return described
-
-
-def _plain(values: Any) -> Any:
-  if isinstance(values, np.ndarray):
-    return [_plain(one) for one in values]
-  number = values.item()
-  return number if np.isfinite(number) else str(number)
 
 
 def to_json(nested_spec: types.Nest) -> Any:

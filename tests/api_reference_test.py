@@ -23,7 +23,7 @@ _INTERNAL = {
   'components/config': {'choices', 'lazy_imports', 'regular_files'},
   'components/runtime': {
     'callers', 'devices', 'image_layouts', 'nests', 'network_interfaces',
-    'numpy_functions', 'versions', 'worker_thread', 'xla_checks',
+    'numpy_functions', 'versions', 'worker_thread',
   },
   'environments': set(),
   'environments/adapters': {
@@ -79,12 +79,15 @@ def _exported(tree: ast.Module) -> list[str]:
 @functools.cache
 def _sources(tree: ast.Module) -> dict[str, str]:
   """Returns the module from which each name is imported."""
-  return {
-    alias.asname or alias.name: (node.module or '').partition('.')[2]
-    for node in ast.walk(tree)
-    if isinstance(node, ast.ImportFrom)
-    for alias in node.names
-  }
+  found = {}
+  for node in ast.walk(tree):
+    if isinstance(node, ast.ImportFrom):
+      module = (node.module or '').partition('.')[2]
+      names = [alias.asname or alias.name for alias in node.names]
+      if names == ['*']:
+        names = [*_defined(_parse(module)[0]), *_assigned(_parse(module)[0])]
+      found |= dict.fromkeys(names, module)
+  return found
 
 
 def _defined(tree: ast.Module) -> dict[str, str]:
@@ -94,6 +97,17 @@ def _defined(tree: ast.Module) -> dict[str, str]:
     for node in tree.body
     if isinstance(node, (ast.FunctionDef, ast.ClassDef))
     and not node.name.startswith('_')
+  }
+
+
+def _assigned(tree: ast.Module) -> set[str]:
+  """Returns the names of a module's constants."""
+  return {
+    target.id
+    for node in tree.body
+    if isinstance(node, (ast.Assign, ast.AnnAssign))
+    for target in getattr(node, 'targets', None) or [node.target]
+    if isinstance(target, ast.Name)
   }
 
 
@@ -154,14 +168,7 @@ def test_entries_are_of_what_there_is():
     module, _, attribute = name.rpartition('.')
     tree, is_package = _parse(module)
     names = set(_exported(tree)) if is_package else set(_defined(tree))
-    names |= {
-      target.id
-      for node in tree.body
-      if isinstance(node, ast.Assign)
-      for target in node.targets
-      if isinstance(target, ast.Name)
-    }
-    assert attribute in names, name
+    assert attribute in names | _assigned(tree), name
 
 
 @pytest.mark.parametrize('folder', _INTERNAL)

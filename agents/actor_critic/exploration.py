@@ -74,7 +74,7 @@ def make_bounded_gaussian_policy(
 ) -> 'policies.ContinuousPolicy':
   """Creates a policy that samples from `BoundedGaussian` distributions."""
   size = actions.action_scaling.ActionScaling(acting.spec.actions).size
-  distribution = distributions.bounded_gaussian.BoundedGaussian(size)
+  distribution = distributions.BoundedGaussian(size)
   return make_continuous_policy(network, distribution.sample, acting)
 
 

@@ -4,8 +4,14 @@ import tensorflow as tf
 
 from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.crr import config as crr_config
-from repertory.components import interfaces, learners, losses, networks, types
-from repertory.components.distributions import bounded_gaussian
+from repertory.components import (
+  distributions,
+  interfaces,
+  learners,
+  losses,
+  networks,
+  types,
+)
 
 
 class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
@@ -17,7 +23,7 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
 
   def __init__(self, online, target, actions, config):
     super().__init__(online, target, actions, config)
-    self._distribution = bounded_gaussian.BoundedGaussian(actions.size)
+    self._distribution = distributions.BoundedGaussian(actions.size)
     self._noise = learners.UpdateNoise()
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:

@@ -55,9 +55,8 @@ class DQNBuilder(experience_replay.TransitionReplayBuilder):
   def make_policy(self, network, acting) -> interfaces.Policy:
     settings = exploration.epsilon_settings(self.config, acting)
     values = networks.ActionValues(network, self.config)
-    noise_size = networks.noise_size(network, self.config)
-    if noise_size and not acting.evaluation:
-      return policies.NoisyEpsilonGreedyPolicy(values, noise_size, **settings)
+    if not acting.evaluation:
+      settings['noise_size'] = networks.noise_size(network, self.config)
     return policies.EpsilonGreedyPolicy(values, **settings)
 
   def make_update(self, network, spec):

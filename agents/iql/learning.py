@@ -9,6 +9,7 @@ from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.iql import config as iql_config
 from repertory.agents.replay import experience_replay
 from repertory.components import (
+  distributions,
   interfaces,
   learners,
   losses,
@@ -17,7 +18,6 @@ from repertory.components import (
   types,
 )
 from repertory.components.actions import action_scaling
-from repertory.components.distributions import bounded_gaussian
 from repertory.components.networks import CriticEnsemble
 from repertory.components.runtime import data_parallel
 
@@ -100,7 +100,7 @@ class IQLUpdate(interfaces.Update):
     self._target_critics = target_critics
     self._scaling = scaling
     self._config = config
-    self._distribution = bounded_gaussian.BoundedGaussian(scaling.size)
+    self._distribution = distributions.BoundedGaussian(scaling.size)
     self._value_optimizer, self._critic_optimizer = (
       learners.ClippedAdam.from_config(network, config)
       for network in (learned.value, learned.critics)

@@ -13,6 +13,7 @@ from repertory.agents.actor_critic import exploration, policy_and_critic
 from repertory.agents.replay import experience_replay
 from repertory.agents.sac import config as sac_config
 from repertory.components import (
+  distributions,
   interfaces,
   learners,
   losses,
@@ -25,7 +26,6 @@ from repertory.components.actions import (
   action_scaling,
   discrete_actions,
 )
-from repertory.components.distributions import squashed_gaussian
 from repertory.components.runtime import data_parallel
 
 # Metrics of a step of the policy.
@@ -55,7 +55,7 @@ class SACBuilder(experience_replay.TransitionReplayBuilder):
     config = self.config
     if action_parts.are_continuous(spec.actions):
       size = action_scaling.ActionScaling(spec.actions).size
-      num_outputs = squashed_gaussian.SquashedGaussian(size).num_parameters
+      num_outputs = distributions.SquashedGaussian(size).num_parameters
     else:
       config.check_discrete()
       actions = discrete_actions.DiscreteActions(spec.actions)
@@ -93,7 +93,7 @@ class SACBuilder(experience_replay.TransitionReplayBuilder):
         network, acting, num_random_steps
       )
     size = action_scaling.ActionScaling(acting.spec.actions).size
-    distribution = squashed_gaussian.SquashedGaussian(size)
+    distribution = distributions.SquashedGaussian(size)
     return exploration.make_continuous_policy(
       network,
       lambda parameters, noise: distribution.sample(parameters, noise)[0],
@@ -272,7 +272,7 @@ class SACUpdate(interfaces.Update):
     if action_parts.are_continuous(action_spec):
       self._actions = action_scaling.ActionScaling(action_spec)
       size = self._actions.size
-      self._distribution = squashed_gaussian.SquashedGaussian(size)
+      self._distribution = distributions.SquashedGaussian(size)
       target_entropy = -float(size)
     else:
       self._actions = discrete_actions.DiscreteActions(action_spec)

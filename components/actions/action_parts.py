@@ -30,18 +30,6 @@ class ActionPart(NamedTuple):
   spec: specs.Array
 
 
-class Choices(NamedTuple):
-  """Ranges of the integers of a part, each of the shape of the spec.
-
-  Attributes:
-    minimum: The least values, of the spec's dtype.
-    counts: Number of values from `minimum` on, int64.
-  """
-
-  minimum: np.ndarray
-  counts: np.ndarray
-
-
 def parts_of(action_spec: types.Nest) -> list[ActionPart]:
   """Returns the parts of an action, in the order of `tree.flatten`.
 
@@ -94,8 +82,10 @@ def is_discrete(spec: specs.Array) -> TypeGuard[specs.BoundedArray]:
   )
 
 
-def choices_of(spec: specs.BoundedArray) -> Choices:
-  """Returns the ranges of the integers of a part.
+def choices_of(spec: specs.BoundedArray) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the least values of a part's integers, and numbers of values.
+
+  Both have the shape of the spec; the numbers are int64.
 
   Raises:
     ValueError: If an integer has more than `MAX_CHOICES` values, as when the
@@ -112,18 +102,16 @@ def choices_of(spec: specs.BoundedArray) -> Choices:
       f'{np.max(counts):,} in {spec!r}. Wrap the environment to narrow the '
       'bounds.'
     )
-  return Choices(minimum, np.asarray(counts, np.int64))
+  return minimum, np.asarray(counts, np.int64)
 
 
 def bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
   """Returns the lower and upper bounds, infinite where the spec has none."""
-  shape = spec.shape
-  minimum = getattr(spec, 'minimum', -np.inf)
-  maximum = getattr(spec, 'maximum', np.inf)
+  minimum = np.asarray(getattr(spec, 'minimum', -np.inf), np.float64)
+  maximum = np.asarray(getattr(spec, 'maximum', np.inf), np.float64)
   return (
-    np.broadcast_to(np.asarray(minimum, np.float64), shape),
-    np.broadcast_to(np.asarray(maximum, np.float64), shape),
-  )
+    np.broadcast_to(minimum, spec.shape), np.broadcast_to(maximum, spec.shape),
+  )  # fmt: skip
 
 
 def scale_of(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
@@ -134,27 +122,3 @@ def scale_of(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
     middle = np.where(is_bounded, minimum / 2 + maximum / 2, 0)
     half_width = np.where(is_bounded, maximum / 2 - minimum / 2, 1)
   return middle, half_width
-
-
-def inward_bounds(spec: specs.Array) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the bounds, narrowed where processors might round beyond them.
-
-  TensorFlow flushes subnormal numbers, those below `tiny`, to 0.
-
-  Raises:
-    ValueError: If all numbers between two bounds are flushed to 0.
-  """
-  minimum, maximum = bounds(spec)
-  tiny = float(np.finfo(spec.dtype).tiny)
-
-  def raised(bound):
-    is_subnormal = np.abs(bound) < tiny
-    return np.where(is_subnormal, np.where(bound > 0, tiny, 0.0), bound)
-
-  minimum, maximum = raised(minimum), -raised(-maximum)
-  if np.any(minimum > maximum):
-    raise ValueError(
-      'The action spec must have a number between its bounds that processors '
-      f'do not flush to 0, got {spec!r}. Scale the actions.'
-    )
-  return minimum, maximum

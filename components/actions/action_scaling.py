@@ -35,13 +35,9 @@ class ActionScaling:
         has no effect.
     """
     parts = action_parts.parts_of(action_spec)
-    bounds = [_bounds_of(part) for part in parts]
-    minimum, maximum = (
-      np.concatenate([np.ravel(bound) for bound in side])
-      for side in zip(*bounds)
-    )  # [D]
+    bounds = [_bounds_of(*part) for part in parts]
+    minimum, maximum = map(np.concatenate, zip(*bounds))  # [D]
     self._spec = action_spec
-    self._is_array = not tree.is_nested(action_spec)
     self._specs = [part.spec for part in parts]
     self._sizes = [math.prod(spec.shape) for spec in self._specs]
     self.size = sum(self._sizes)
@@ -57,8 +53,6 @@ class ActionScaling:
     # A cast to the narrower dtype keeps order and bounds.
     wide = self._middle + self._half_width * tf.cast(scaled, tf.float64)
     action = tf.clip_by_value(wide, self._minimum, self._maximum)
-    if self._is_array:
-      return _shaped(action, self._specs[0])
     parts = zip(tf.split(action, self._sizes, axis=-1), self._specs)
     return tree.unflatten_as(
       self._spec, [_shaped(part, spec) for part, spec in parts]
@@ -72,29 +66,25 @@ class ActionScaling:
       tf.cast(tf.reshape(leaf, [-1, size]), tf.float64)
       for leaf, size in zip(leaves, self._sizes)
     ]
-    wide = flat[0] if self._is_array else tf.concat(flat, axis=-1)
-    scaled = (wide - self._middle) / self._half_width
+    scaled = (tf.concat(flat, axis=-1) - self._middle) / self._half_width
     return tf.cast(tf.clip_by_value(scaled, -1.0, 1.0), tf.float32)
 
 
-def _bounds_of(part: action_parts.ActionPart) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the lower and upper bounds, or raises `ActionScaling`'s errors."""
-  name, spec = part
+def _bounds_of(name: str, spec: specs.Array) -> list[np.ndarray]:
+  """Returns flat lower and upper bounds, or raises `ActionScaling`'s errors."""
   if not action_parts.is_continuous(spec):
     raise ValueError(
       f'{name} must be a non-empty array of floats, got {spec!r}.'
     )
-  minimum, maximum = action_parts.inward_bounds(spec)
-  with np.errstate(invalid='ignore'):
-    width = maximum / 2 - minimum / 2
-    middle = maximum / 2 + minimum / 2
-  if not (np.all(np.isfinite(middle)) and np.all(width > 0)):
+  bounds = [bound.ravel() for bound in action_parts.bounds(spec)]
+  is_finite = np.all(np.isfinite(bounds))
+  if not is_finite or not np.all(bounds[1] / 2 - bounds[0] / 2 > 0):
     raise ValueError(
       f'{name} must have finite bounds for each number, the upper one larger '
       f'than the lower one, got {spec!r}. Wrap the environment in one that '
       'states its bounds and leaves out constant numbers.'
     )
-  return minimum, maximum
+  return bounds
 
 
 def _shaped(flat: tf.Tensor, spec: specs.Array) -> tf.Tensor:

@@ -38,16 +38,18 @@ class DiscreteActions:
     """
     self._spec = action_spec
     parts = action_parts.parts_of(action_spec)
-    self._choices = []
+    self._minima, self._counts = [], []
     for part in parts:
       if not action_parts.is_discrete(part.spec):
         raise ValueError(
           f'{part.name} must be a DiscreteArray or an array of integers with '
           f'bounds, got {part.spec!r}.'
         )
-      self._choices.append(action_parts.choices_of(part.spec))
+      minimum, part_counts = action_parts.choices_of(part.spec)
+      self._minima.append(minimum)
+      self._counts.append(part_counts)
     self._is_number = isinstance(action_spec, specs.DiscreteArray)
-    counts = np.concatenate([c.counts.ravel() for c in self._choices])
+    counts = np.concatenate([one.ravel() for one in self._counts])
     self.num_actions = math.prod(counts.tolist())
     if not self._is_number and self.num_actions > MAX_COMBINATIONS:
       raise ValueError(
@@ -64,8 +66,8 @@ class DiscreteActions:
     if not self._is_number:
       steps = np.arange(self.num_actions)[:, None] // strides % counts
       self._tables = [
-        part.astype(choices.minimum.dtype) + choices.minimum
-        for part, choices in zip(self._split(steps), self._choices)
+        part.astype(minimum.dtype) + minimum
+        for part, minimum in zip(self._split(steps), self._minima)
       ]
 
   def to_action(self, number: tf.Tensor | np.ndarray) -> types.Nest:
@@ -89,12 +91,12 @@ class DiscreteActions:
       return tf.cast(action, tf.int32)
     # Sequences may have turned into tuples.
     leaves = tree.flatten_up_to(self._spec, action, check_types=False)
-    parts = zip(leaves, self._specs, self._choices, self._strides)
+    parts = zip(leaves, self._minima, self._counts, self._strides)
     numbers = []
-    for leaf, spec, choices, strides in parts:
-      steps = tf.cast(leaf, tf.int64) - choices.minimum.astype(np.int64)
-      steps = tf.clip_by_value(steps, 0, choices.counts - 1)
-      axes = range(leaf.shape.rank - len(spec.shape), leaf.shape.rank)
+    for leaf, minimum, counts, strides in parts:
+      steps = tf.cast(leaf, tf.int64) - minimum.astype(np.int64)
+      steps = tf.clip_by_value(steps, 0, counts - 1)
+      axes = range(leaf.shape.rank - counts.ndim, leaf.shape.rank)
       weighted = tf.cast(steps, tf.int32) * strides
       numbers.append(tf.reduce_sum(weighted, axis=list(axes)))
     return tf.add_n(numbers)

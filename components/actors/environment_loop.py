@@ -35,8 +35,7 @@ class Episode:
 class EnvironmentLoop(core.Worker):
   """Steps environments with an actor's actions and lets it observe the results.
 
-  All slots step together and end their episodes independently. A slot's step
-  after LAST only starts its next episode, and is not counted.
+  A slot's step after LAST only starts its next episode, and is not counted.
 
   Attributes:
     environment: The environment batch.
@@ -150,8 +149,7 @@ class EnvironmentLoop(core.Worker):
   ) -> list[Episode]:
     """Runs new episodes for an unbiased estimate.
 
-    Each slot contributes the same number, give or take one: taking the first
-    `num_episodes` to end would favor short ones.
+    Each slot contributes the same number, give or take one.
 
     Args:
       num_episodes: Number of episodes, at least 1.

@@ -71,24 +71,28 @@ class EpisodeMetrics:
     for slot, metrics in enumerate(self._slots):
       step_type = dm_env.StepType(int(timestep.step_type[slot]))
       seen = _row(observation, slot)
-      if step_type == _FIRST:
-        unbatched = dm_env.restart(seen)
-        for metric in metrics.values():
-          metric.begin(unbatched)
-        continue
       unbatched = dm_env.TimeStep(
         step_type, timestep.reward[slot], timestep.discount[slot], seen
       )
-      acted = _row(action, slot)
       for metric in metrics.values():
-        metric.step(acted, unbatched)
+        if step_type == _FIRST:
+          metric.begin(dm_env.restart(seen))
+        else:
+          metric.step(_row(action, slot), unbatched)
 
   def values(self, slot: int) -> dict[str, float]:
     """Returns the metrics of the ended episode of a slot, by name."""
-    return {
-      name: _to_number(name, metric.value())
-      for name, metric in self._slots[slot].items()
-    }
+    values = {}
+    for name, metric in self._slots[slot].items():
+      value = metric.value()
+      try:
+        values[name] = float(value)
+      except (TypeError, ValueError) as error:
+        raise TypeError(
+          f'The value of evaluation metric {name!r} must be a number; got '
+          f'{value!r}.'
+        ) from error
+    return values
 
 
 def check(makers: Any) -> None:
@@ -106,12 +110,10 @@ def check(makers: Any) -> None:
         f'got {name!r}.',
       )
     if not callable(make):
-      is_metric = isinstance(make, EpisodeMetric)
-      hint = f' Write {type(make).__name__}.' if is_metric else ''
       raise SettingError(
         setting,
         'must have callables that return a new metric, such as its class; got '
-        f'{make!r} for {name!r}.{hint}',
+        f'{make!r} for {name!r}.',
       )
 
 
@@ -157,13 +159,3 @@ def check_info(names: Any, makers: Makers) -> None:
 
 def _row(batch: types.Nest, slot: int) -> types.Nest:
   return tree.map_structure(lambda array: np.asarray(array)[slot], batch)
-
-
-def _to_number(name: str, value: Any) -> float:
-  try:
-    return float(value)
-  except (TypeError, ValueError) as error:
-    raise TypeError(
-      f'The value of evaluation metric {name!r} must be a number; got '
-      f'{value!r}.'
-    ) from error

@@ -1,5 +1,6 @@
 """Export of policies as self-contained TensorFlow SavedModels."""
 
+import functools
 import os
 import re
 import shutil
@@ -15,8 +16,6 @@ from repertory.components import interfaces, specs, types
 
 # Rows in a model's initial state, if they differ, as by random streams.
 MAX_DIFFERING_ROWS = 1024
-
-_ACT, _INITIAL_STATE = 'serving_default', 'initial_state'
 
 
 def export(
@@ -53,8 +52,12 @@ def export(
   )
   states = dict(zip(name_leaves(state, 'state'), tree.flatten(state)))
 
-  names = list(observations), list(states)
-  step = _name_leaves_of_step(policy, (observation, state), names)
+  step = functools.partial(
+    _step_by_name,
+    policy,
+    (observation, state),
+    (list(observations), list(states)),
+  )
   kept = _find_needed(step, {**observations, **states})
 
   def act(**tensors):
@@ -66,39 +69,33 @@ def export(
     return {**actions, **{name: after[name] for name in kept}}
 
   arguments = {**observations, **{name: states[name] for name in sorted(kept)}}
-  signatures = {_ACT: _trace(act, arguments)}
+  signatures = {'serving_default': _trace(act, arguments)}
   if kept:
     rows = dict(zip(states, initial_leaves(MAX_DIFFERING_ROWS)))
-    signatures[_INITIAL_STATE] = _trace_initial_state(
-      {name: rows[name] for name in sorted(kept)}
+    signatures['initial_state'] = _trace(
+      lambda batch_size: {n: _first_rows(rows[n], batch_size) for n in kept},
+      {'batch_size': tf.TensorSpec([], tf.int32)},
     )
-  holder: Any = tf.Module()  # Variables must belong to a module.
-  holder.held = list(signatures[_ACT].graph.variables)
-  _write(lambda folder: tf.saved_model.save(holder, folder, signatures), path)
+  _write(signatures, path)
 
 
-def _name_leaves_of_step(
-  policy: interfaces.Policy, nests: Sequence[types.Nest], names: Sequence[Any]
-) -> Callable[[dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]:
-  """Returns a step from leaves by name to action and state by name.
-
-  `nests` are the specs of observation and state, and `names` those of their
-  leaves.
-  """
-
-  def step(tensors):
-    inputs = (
-      tree.unflatten_as(nest, [tensors[name] for name in its_names])
-      for nest, its_names in zip(nests, names)
-    )
-    output = policy.step(*inputs)
-    actions = name_leaves(output.action, 'action')
-    return (
-      dict(zip(actions, tree.flatten(output.action))),
-      dict(zip(names[1], tree.flatten(output.state))),
-    )
-
-  return step
+def _step_by_name(
+  policy: interfaces.Policy,
+  nests: Sequence[types.Nest],
+  names: Sequence[list[str]],
+  tensors: dict[str, Any],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+  """Maps observation and state by name to action and next state by name."""
+  inputs = (
+    tree.unflatten_as(nest, [tensors[name] for name in its_names])
+    for nest, its_names in zip(nests, names)
+  )
+  output = policy.step(*inputs)
+  actions = name_leaves(output.action, 'action')
+  return (
+    dict(zip(actions, tree.flatten(output.action))),
+    dict(zip(names[1], tree.flatten(output.state))),
+  )
 
 
 def name_leaves(nest: types.Nest, *root: str) -> list[str]:
@@ -139,23 +136,15 @@ def _find_needed(
   return needed
 
 
-def _trace_initial_state(rows: dict[str, np.ndarray]) -> Any:
-  """Traces the function that returns the first rows of each leaf, by name."""
-
-  def initial_state(batch_size):
-    def make(table: np.ndarray) -> tf.Tensor:
-      if (table == table[:1]).all():
-        return tf.repeat(tf.constant(table[:1]), batch_size, axis=0)
-      tf.debugging.assert_less_equal(
-        batch_size,
-        len(table),
-        f'batch_size must be at most {len(table)} for this policy.',
-      )
-      return tf.constant(table)[:batch_size]
-
-    return {name: make(table) for name, table in rows.items()}
-
-  return _trace(initial_state, {'batch_size': tf.TensorSpec([], tf.int32)})
+def _first_rows(table: np.ndarray, batch_size: tf.Tensor) -> tf.Tensor:
+  if (table == table[:1]).all():
+    return tf.repeat(tf.constant(table[:1]), batch_size, axis=0)
+  tf.debugging.assert_less_equal(
+    batch_size,
+    len(table),
+    f'batch_size must be at most {len(table)} for this policy.',
+  )
+  return tf.constant(table)[:batch_size]
 
 
 def _trace(
@@ -170,13 +159,15 @@ def _trace(
   return traced.get_concrete_function(**named)
 
 
-def _write(save: Callable[[str], None], path: str) -> None:
-  """Creates a folder atomically."""
+def _write(signatures: dict[str, Any], path: str) -> None:
+  """Writes a model's folder atomically."""
+  module: Any = tf.Module()  # Variables must belong to a module.
+  module.held = list(signatures['serving_default'].graph.variables)
   path = os.path.abspath(path)
   os.makedirs(os.path.dirname(path), exist_ok=True)
   temporary = f'{path}.writing-{os.getpid()}'
   try:
-    save(temporary)
+    tf.saved_model.save(module, temporary, signatures)
     os.rename(temporary, path)  # Replaces an empty folder.
   except tf.errors.OpError as error:  # Errors of TensorFlow's file system.
     raise OSError(error.message) from error

@@ -1,11 +1,13 @@
-"""Policy and environment steps of a compiled program."""
+"""Steps of a compiled program, and the interface of its transports."""
 
+import abc
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import dm_env
 import tensorflow as tf
 
-from repertory.components import interfaces, types
+from repertory.components import interfaces, replay, types
 
 FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
@@ -70,17 +72,6 @@ class EndedEpisodes(NamedTuple):
   episode_length: types.Array
 
 
-def episodes_spec(num_steps: int, num_environments: int) -> EndedEpisodes:
-  """Returns the specs of ended episodes for `num_steps` steps."""
-  shape = [num_steps, num_environments]
-  return EndedEpisodes(
-    num_steps=tf.TensorSpec([num_steps], tf.int64),
-    ended=tf.TensorSpec(shape, tf.bool),
-    episode_return=tf.TensorSpec(shape, tf.float64),
-    episode_length=tf.TensorSpec(shape, tf.int64),
-  )
-
-
 def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
   """Returns the state before the first step.
 
@@ -103,11 +94,7 @@ def begin(timestep: Any, environment: types.Nest, policy: types.Nest) -> Carry:
 def step(
   policy: interfaces.Policy, environments: Any, carry: Carry
 ) -> tuple[Carry, Step, EndedEpisodes]:
-  """Takes one step in all environments, such as tensor environments.
-
-  The operations are those of an actor and an `EnvironmentLoop`, in the same
-  order: the step after LAST of a row ignores its action.
-  """
+  """Takes one step in all environments, as an `EnvironmentLoop` does."""
   output = policy.act(carry.observation, carry.step_type, carry.policy)
   state, timestep = environments.step(carry.environment, output.action)
   first = tf.equal(timestep.step_type, FIRST)  # [N]
@@ -136,3 +123,85 @@ def step(
     tf.where(last, tf.zeros_like(lengths), lengths),
   )
   return following, happened, episodes
+
+
+# Takes one step in all environments.
+Act = Callable[[Carry], tuple[Carry, Step, EndedEpisodes]]
+
+
+class CompiledTransport(tf.Module, abc.ABC):
+  """Experience transport as tensors and variables of the program.
+
+  Each iteration of the program calls `collect`, and then runs the updates that
+  are due.
+
+  Attributes:
+    num_steps: Steps of all environments per `collect`.
+    max_updates: Maximum number of updates that are due after it.
+    has_priorities: Whether items have priorities.
+  """
+
+  num_steps: int
+  max_updates: int
+  has_priorities: bool = False
+
+  def __init__(self, table: replay.TableSpec, batch_size: int):
+    super().__init__()
+    self._table, self._batch_size = table, batch_size
+
+  @property
+  def num_bytes(self) -> int:
+    """Maximum memory of the stored experience, in bytes."""
+    return 0
+
+  def begin(self, carry: Carry) -> None:
+    """Initializes the state before the first step; called once, not traced."""
+
+  @abc.abstractmethod
+  def collect(
+    self,
+    act: Act,
+    carry: Carry,
+    version: tf.Tensor,
+    max_priority: tf.Tensor,
+  ) -> tuple[Carry, types.Nest, EndedEpisodes]:
+    """Takes environment steps, and records them.
+
+    Args:
+      act: Takes one step.
+      carry: State before the first step.
+      version: Learner steps of the acting variables, int64.
+      max_priority: Largest priority so far, float64.
+
+    Returns:
+      The state after the last step; the data that `sample` needs until the next
+      call; and the episodes, `[num_steps, ...]`.
+    """
+
+  @abc.abstractmethod
+  def is_due(self, held: types.Nest, num_updates: tf.Tensor) -> tf.Tensor:
+    """Returns whether an update is due, after `num_updates` since `collect`."""
+
+  @abc.abstractmethod
+  def sample(self, held: types.Nest, num_updates: tf.Tensor) -> types.Sample:
+    """Returns the batch of the next update; the arguments are `is_due`'s."""
+
+  def set_priorities(
+    self, sample: types.Sample, priorities: tf.Tensor, finite: tf.Tensor
+  ) -> None:
+    """Sets new priorities `[B]` of a batch, if the update was finite."""
+    raise NotImplementedError
+
+  @property
+  def sample_spec(self) -> types.Sample:
+    """Specs of a batch, as `tf.TensorSpec`s."""
+    return replay.sample_spec(self._table.signature, self._batch_size)
+
+  @abc.abstractmethod
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    """Returns the status of all tables, by name."""
+
+  @property
+  def saved(self) -> Mapping[str, tf.Variable]:
+    """The complete state, by name in checkpoints."""
+    return {f'{i:04d}': v for i, v in enumerate(self.variables)}

@@ -1,4 +1,7 @@
-"""Learner that also acts, in one compiled program, and its snapshots."""
+"""Learner that also acts, in one compiled program, and its snapshots.
+
+The architecture is Anakin's, see https://arxiv.org/abs/2104.06272, section 3.
+"""
 
 import functools
 import glob
@@ -17,11 +20,17 @@ from repertory.components import (
   loggers,
   replay,
   transports,
+  types,
 )
-from repertory.components.anakin import acting, compiled_transport
-from repertory.components.anakin import compiled_loop as compiled_loop_lib
+from repertory.components.anakin import acting
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
+from repertory.components.runtime import compilation, loops
+
+_INT32, _INT64 = tf.TensorSpec([], tf.int32), tf.TensorSpec([], tf.int64)
+# Maximum number of rows that a call returns: of environments and updates.
+_MAX_ROWS = 2**18
+_MAX_TURNS = 512
 
 
 class EpisodeBatch(NamedTuple):
@@ -31,18 +40,55 @@ class EpisodeBatch(NamedTuple):
   episodes: list[tuple[float, int]]
 
 
+class _Result(NamedTuple):
+  """Results of a call.
+
+  Attributes:
+    episodes: Episodes of all steps, `[max_turns · num_steps, ...]`; zeros after
+      the last step.
+    num_updates: Number of updates, int32.
+    metrics: Metrics of the updates by name, `[max_updates]`; zeros after the
+      last one.
+    finite: Whether each update was finite, bool `[max_updates]`.
+    lag: Mean age of the acting variables in updates, float64 `[max_updates]`;
+      () if items have no version.
+    max_priority: Largest priority so far, float64.
+  """
+
+  episodes: acting.EndedEpisodes
+  num_updates: tf.Tensor
+  metrics: Any
+  finite: tf.Tensor
+  lag: Any
+  max_priority: tf.Tensor
+
+
+class _Learned(NamedTuple):
+  """Progress of the updates of a call."""
+
+  num_updates: tf.Tensor
+  skips: tf.Tensor  # Consecutive ones.
+  stopped: tf.Tensor
+  max_priority: tf.Tensor
+  arrays: Any
+
+
 class CompiledLearner(learners.LearnerState):
   """Alternates acting and learning in a compiled program.
 
   It counts and logs like other learners. Its checkpoints include the state of
-  acting and experience: see `save_acting`.
+  acting and experience: see `save_acting`. A non-finite update is undone; if it
+  ends the run, the program stops there.
+
+  Attributes:
+    max_turns: Maximum number of iterations per `advance`.
   """
 
   def __init__(
     self,
     policy: interfaces.Policy,
     environments: Any,
-    transport: compiled_transport.CompiledTransport,
+    transport: acting.CompiledTransport,
     update: interfaces.Update,
     carry: acting.Carry,
     *,
@@ -59,21 +105,29 @@ class CompiledLearner(learners.LearnerState):
     transport.begin(carry)
     self._carry = carry
     self._transport = transport
+    self._act = functools.partial(acting.step, policy, environments)
     settings = self._divergence
-    max_skips = settings.max_skips if settings.action == 'skip' else 0
-    self._program = compiled_loop_lib.CompiledLoop(
-      functools.partial(acting.step, policy, environments), transport, update,
-      carry, max_skips, jit_compile,
-    )  # fmt: skip
-
-  @property
-  def max_turns(self) -> int:
-    """Maximum number of iterations per `advance`."""
-    return self._program.max_turns
-
-  @property
-  def open_slices(self) -> list[str]:
-    return self._program.open_slices
+    self._max_skips = settings.max_skips if settings.action == 'skip' else 0
+    self._guarded = learners.undone_unless_finite(update)
+    rows = max(
+      transport.num_steps * carry.step_type.shape[0], transport.max_updates
+    )
+    self.max_turns = max(1, min(_MAX_TURNS, _MAX_ROWS // rows))
+    # The last batch whose update was not finite.
+    self._bad_sample = tree.map_structure(
+      lambda spec: tf.Variable(
+        tf.zeros(spec.shape, spec.dtype), trainable=False
+      ),
+      transport.sample_spec,
+    )
+    # Traced separately first, because loops cannot create variables.
+    self._learned_spec, _ = compilation.trace(
+      self._learn_from, (transport.sample_spec, _INT64)
+    )
+    largest, specs = tf.TensorSpec([], tf.float64), compilation.specs_of(carry)
+    self.compiled = compilation.CompiledFunction(
+      self._call, (_INT32, _INT64, _INT32, largest, specs), jit_compile
+    )
 
   def step(self) -> None:
     """Runs one iteration."""
@@ -86,19 +140,27 @@ class CompiledLearner(learners.LearnerState):
       FloatingPointError: If an update was not finite and may not be skipped.
     """
     with self._lock:
-      self._carry, outcome = self._program(
-        num_turns,
-        self._steps,
-        self._num_skipped_in_a_row,
-        self._max_priority,
-        self._carry,
+      leaves = self.compiled(
+        tf.constant(num_turns, tf.int32),
+        tf.constant(self._steps, tf.int64),
+        tf.constant(self._num_skipped_in_a_row, tf.int32),
+        tf.constant(self._max_priority, tf.float64),
+        *tree.flatten(self._carry),
       )
+      self._carry, outcome = self.compiled.unflatten(leaves)
       num_updates = int(outcome.num_updates)
       before = self._steps
       self._steps += num_updates
       self._max_priority = float(outcome.max_priority)
     self._process_updates(before, num_updates, outcome)
-    return _find_ended(outcome)
+    # In order of time, then of rows.
+    episodes = tree.map_structure(lambda leaf: leaf.numpy(), outcome.episodes)
+    returns, lengths = (
+      values[episodes.ended].tolist()
+      for values in (episodes.episode_return, episodes.episode_length)
+    )
+    num_steps = int(episodes.num_steps.sum())
+    return EpisodeBatch(num_steps, list(zip(returns, lengths)))
 
   def save_acting(self) -> dict[str, np.ndarray]:
     """Returns the state of acting and experience, as arrays by name."""
@@ -145,7 +207,7 @@ class CompiledLearner(learners.LearnerState):
     }
 
   def _process_updates(
-    self, before: int, num_updates: int, outcome: compiled_loop_lib.LoopResult
+    self, before: int, num_updates: int, outcome: _Result
   ) -> None:
     """Checks and logs the updates of a call."""
     metrics = {
@@ -167,20 +229,112 @@ class CompiledLearner(learners.LearnerState):
     for i in np.flatnonzero(~finite).tolist():
       log_until(i)
       row = {name: values[i] for name, values in metrics.items()}
-      self._judge(before + i + 1, row, False, lambda: self._program.bad_sample)
+      self._judge(before + i + 1, row, False, self._read_bad_sample)
       self._log({name: values[i] for name, values in columns.items()})
       start = i + 1
     log_until(num_updates)
 
+  def _read_bad_sample(self) -> types.Sample:
+    return tree.map_structure(lambda v: v.numpy(), self._bad_sample)
 
-def _find_ended(outcome: compiled_loop_lib.LoopResult) -> EpisodeBatch:
-  """Returns the ended episodes, in order of time, then of rows."""
-  episodes = outcome.episodes
-  ended = episodes.ended.numpy()
-  returns = episodes.episode_return.numpy()[ended].tolist()
-  lengths = episodes.episode_length.numpy()[ended].tolist()
-  num_steps = int(episodes.num_steps.numpy().sum())
-  return EpisodeBatch(num_steps, list(zip(returns, lengths)))
+  def _call(self, num_turns, learner_steps, num_skips, max_priority, carry):
+    """Runs `num_turns` iterations, fewer if an update ends the run."""
+    transport = self._transport
+    shape = [transport.num_steps, carry.step_type.shape[0]]
+    episodes_spec = acting.EndedEpisodes(
+      tf.TensorSpec(shape[:1], tf.int64), tf.TensorSpec(shape, tf.bool),
+      tf.TensorSpec(shape, tf.float64), tf.TensorSpec(shape, tf.int64),
+    )  # fmt: skip
+    episodes = loops.make_arrays(episodes_spec, self.max_turns)
+    max_updates = self.max_turns * transport.max_updates
+    learned = _Learned(
+      tf.constant(0),
+      num_skips,
+      tf.constant(False),
+      max_priority,
+      loops.make_arrays(self._learned_spec, max_updates),
+    )
+
+    def should_continue(i, carry, episodes, learned):
+      return (i < num_turns) & ~learned.stopped
+
+    def run_iteration(i, carry, episodes, learned):
+      version = learner_steps + tf.cast(learned.num_updates, tf.int64)
+      carry, held, ended = transport.collect(
+        self._act, carry, version, learned.max_priority
+      )
+      episodes = loops.write(episodes, i, ended)
+      learned = self._learn(held, learned, learner_steps)
+      return i + 1, carry, episodes, learned
+
+    _, carry, episodes, learned = tf.while_loop(
+      should_continue,
+      run_iteration,
+      (tf.constant(0), carry, episodes, learned),
+      maximum_iterations=self.max_turns,
+      parallel_iterations=1,
+    )
+    episodes = tree.map_structure(
+      loops.merge_axes, loops.stack(episodes, episodes_spec)
+    )
+    metrics, finite, lag = loops.stack(learned.arrays, self._learned_spec)
+    return carry, _Result(
+      episodes, learned.num_updates, metrics, finite, lag,
+      learned.max_priority,
+    )  # fmt: skip
+
+  def _learn(
+    self, held: types.Nest, learned: _Learned, learner_steps: tf.Tensor
+  ) -> _Learned:
+    """Runs the updates that are due."""
+    transport = self._transport
+
+    def is_due(j, learned):
+      return transport.is_due(held, j) & ~learned.stopped
+
+    def update(j, learned):
+      sample = transport.sample(held, j)
+      steps = learner_steps + tf.cast(learned.num_updates, tf.int64)
+      kept, priorities = self._learn_from(sample, steps)
+      finite = kept[1]
+      largest = learned.max_priority
+      if priorities is not None and transport.has_priorities:
+        transport.set_priorities(sample, priorities, finite)
+        new = tf.cast(tf.reduce_max(priorities), tf.float64)
+        largest = tf.where(finite, tf.maximum(largest, new), largest)
+      skips = tf.where(finite, 0, learned.skips + 1)
+      return j + 1, _Learned(
+        learned.num_updates + 1,
+        skips,
+        skips > self._max_skips,
+        largest,
+        loops.write(learned.arrays, learned.num_updates, kept),
+      )
+
+    _, learned = tf.while_loop(
+      is_due,
+      update,
+      (tf.constant(0), learned),
+      maximum_iterations=transport.max_updates,
+      parallel_iterations=1,
+    )
+    return learned
+
+  def _learn_from(self, sample: types.Sample, learner_steps: tf.Tensor):
+    """Runs an update; returns its recorded results, and priorities."""
+    result, finite = self._guarded(sample)
+
+    def keep_sample():
+      tree.map_structure(
+        lambda variable, leaf: variable.assign(leaf), self._bad_sample, sample
+      )
+
+    tf.cond(finite, lambda: None, keep_sample)
+    lag = ()
+    if isinstance(sample.data, types.Sequence):
+      lags = tf.cast(learner_steps - sample.data.version, tf.float64)
+      lag = tf.reduce_mean(lags)
+    return (result.metrics, finite, lag), result.priorities
 
 
 _FILE = 'program.npz'
@@ -200,11 +354,11 @@ class CompiledSnapshots(transports.Snapshots):
     """
     self._learner = learner
     self._directory = directory
-    self._counts = learner.count_items()
     pattern = os.path.join(glob.escape(directory), '*', _FILE)
-    paths = sorted(glob.glob(pattern))
-    if paths:
-      self._restore(paths[-1])
+    if paths := sorted(glob.glob(pattern)):
+      with local.reading(paths[-1]), open(paths[-1], 'rb') as file:
+        learner.restore_acting(checkpointing.read_arrays(file))
+    self._counts = learner.count_items()
     self.remove_snapshots()
 
   def __str__(self) -> str:
@@ -241,8 +395,3 @@ class CompiledSnapshots(transports.Snapshots):
 
   def remove_snapshots(self):
     replay.remove_checkpoints(self._directory)
-
-  def _restore(self, path: str) -> None:
-    with local.reading(path), open(path, 'rb') as file:
-      self._learner.restore_acting(checkpointing.read_arrays(file))
-    self._counts = self._learner.count_items()

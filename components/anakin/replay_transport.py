@@ -1,17 +1,125 @@
-"""Replay table inside a compiled program."""
+"""Replay table inside a compiled program, of transitions or sequences."""
 
 import abc
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import replay, types
-from repertory.components.anakin import acting, compiled_transport, sum_tree
+from repertory.components import adders, replay, types
+from repertory.components.anakin import acting
+from repertory.components.distributions import inverse_cdf
 from repertory.components.runtime import loops, random_streams
 from repertory.components.transports import experience as experience_lib
+
+_BOOL = tf.TensorSpec([], tf.bool)
+
+# Children per node: few levels, whose nodes are read in one piece.
+_FAN_OUT = 32
+
+
+class TensorSumTree(tf.Module):
+  """Weights of items in variables of a program.
+
+  Updates and samples cost O(log(number of items)).
+  """
+
+  def __init__(self, num_leaves: int):
+    """Initializes all weights with 0."""
+    super().__init__(name='sum_tree')
+    sizes = [num_leaves]
+    while sizes[-1] > 1:
+      sizes.append(-(-sizes[-1] // _FAN_OUT))
+    # Each level is padded to whole nodes; the last one is the total.
+    self._levels = [
+      tf.Variable(
+        tf.zeros([-(-size // _FAN_OUT) * _FAN_OUT], tf.float64),
+        trainable=False,
+      )
+      for size in sizes
+    ]
+
+  @property
+  def leaves(self) -> tf.Variable:
+    """The weights, float64, with trailing zeros."""
+    return self._levels[0]
+
+  def total(self) -> tf.Tensor:
+    """Returns the sum of all weights, float64."""
+    return gather(self._levels[-1], tf.constant([0]))[0]
+
+  def get(self, indices: tf.Tensor) -> tf.Tensor:
+    """Returns the weights of items, in the shape of `indices`."""
+    return gather(self.leaves, indices)
+
+  def set(self, indices: tf.Tensor, weights: tf.Tensor) -> None:
+    """Sets float64 weights ≥ 0; repeated indices must have equal ones."""
+    scatter(self.leaves, indices, weights)
+    self._add_up(indices // _FAN_OUT)
+
+  def set_runs(
+    self, starts: tf.Tensor, length: int, weights: tf.Tensor
+  ) -> None:
+    """Sets weights `[K, L]` of runs of L items, as `set` does, but faster."""
+    indices = starts[:, None] + tf.range(length)  # [K, L]
+    scatter(self.leaves, tf.reshape(indices, [-1]), tf.reshape(weights, [-1]))
+    # The nodes that a run can touch, perhaps with the last one repeated.
+    count = (length + _FAN_OUT - 2) // _FAN_OUT + 1
+    nodes = starts[:, None] // _FAN_OUT + tf.range(count)
+    nodes = tf.minimum(nodes, (starts[:, None] + length - 1) // _FAN_OUT)
+    self._add_up(tf.reshape(nodes, [-1]))
+
+  def draw(self, uniforms: tf.Tensor) -> tf.Tensor:
+    """Samples items in proportion to their weights, not all of them 0.
+
+    Maps float64 numbers in [0, 1) to indices, int32, `[B]` each.
+    """
+    left = uniforms * self.total()
+    node = tf.zeros(uniforms.shape, tf.int32)
+    for level in reversed(self._levels[:-1]):
+      node, left = _descend(level, node, left)
+    return node
+
+  def _add_up(self, nodes: tf.Tensor) -> None:
+    """Updates the sums of first-level nodes, and of all nodes above."""
+    for below, level in zip(self._levels, self._levels[1:]):
+      children = nodes[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
+      scatter(level, nodes, tf.reduce_sum(gather(below, children), axis=1))
+      nodes = nodes // _FAN_OUT
+
+
+def _descend(
+  level: tf.Variable, node: tf.Tensor, left: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
+  """Descends to the children that contain the remaining weight."""
+  children = node[:, None] * _FAN_OUT + tf.range(_FAN_OUT)
+  weights = gather(level, children)  # [B, fan-out]
+  sums = tf.cumsum(weights, axis=1)
+  place = inverse_cdf.find(sums, weights, left)
+  before = tf.gather(
+    tf.concat([tf.zeros_like(sums[:, :1]), sums], axis=1), place, batch_dims=1
+  )
+  # XLA may subtract before rounding, which can give less than 0.
+  return node * _FAN_OUT + place, tf.maximum(left - before, 0.0)
+
+
+# XLA supports these operations, unlike those of `tf.Variable`.
+
+
+def gather(variable: tf.Variable, indices: tf.Tensor) -> tf.Tensor:
+  """Reads rows, without copying the others."""
+  return tf.raw_ops.ResourceGather(
+    resource=variable.handle, indices=indices, dtype=variable.dtype
+  )
+
+
+def scatter(variable: tf.Variable, indices: tf.Tensor, rows: tf.Tensor) -> None:
+  """Writes rows, int32 `[K]` and `[K, ...]`."""
+  tf.raw_ops.ResourceScatterUpdate(
+    resource=variable.handle, indices=indices, updates=rows
+  )
 
 
 class StepRecord(NamedTuple):
@@ -30,7 +138,7 @@ class StepRecord(NamedTuple):
   version: Any = ()  # Learner steps of the acting variables.
 
 
-class ReplayTransport(compiled_transport.CompiledTransport):
+class ReplayTransport(acting.CompiledTransport):
   """Keeps the latest step records of all environments, and cuts sampled items.
 
   Each step record is stored once, however many items contain it. An item is
@@ -99,23 +207,20 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     row = sum(spec.dtype.size * spec.shape.num_elements() for spec in specs)
     return row * self._num_records * self._num_environments
 
-  def begin(self, carry):
+  def begin(self, carry: acting.Carry) -> None:
     """Creates the variables, and writes the first observations."""
-    self._tree = sum_tree.TensorSumTree(
-      self._num_records * self._num_environments
-    )
+    self._tree = TensorSumTree(self._num_records * self._num_environments)
     # Each observation has a flag: whether it is an episode's first.
-    self._observations = self._make_rows(
-      (self._observation_spec, tf.TensorSpec([], tf.bool))
-    )
+    self._observations = self._make_rows((self._observation_spec, _BOOL))
     self._moments = self._make_rows(self._record_spec)
     counters = random_streams.initial_counters(
       self._seed, range(self._batch_size)
     )
     self._counters = tf.Variable(counters, trainable=False)
+    counts = [tf.Variable(np.int64(0), trainable=False) for _ in range(5)]
     # Indices of the newest observation, and of the oldest step with items.
-    self._now, self._oldest = _count(), _count()
-    self._inserts, self._samples, self._size = _count(), _count(), _count()
+    self._now, self._oldest, *counts = counts
+    self._inserts, self._samples, self._size = counts
     self._write_observation(carry)
 
   def collect(self, act, carry, version, max_priority):
@@ -215,7 +320,7 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     rows = start + tf.range(self._num_environments)
     pairs = zip(tree.flatten(variables), tree.flatten(now), strict=True)
     for variable, leaf in pairs:
-      sum_tree.scatter(variable, rows, leaf)
+      scatter(variable, rows, leaf)
 
   def _write_observation(self, carry: acting.Carry) -> None:
     first = tf.equal(carry.step_type, acting.FIRST)
@@ -250,18 +355,212 @@ class ReplayTransport(compiled_transport.CompiledTransport):
     return places * size + (anchors % size)[:, None]
 
 
-def _count() -> tf.Variable:
-  return tf.Variable(np.int64(0), trainable=False)
+class TransitionTransport(ReplayTransport):
+  """Cuts n-step transitions; the anchor is their first step.
+
+  Transitions and returns are those of `adders.Transitions`.
+  """
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    num_environments: int,
+    seed: int,
+  ):
+    """Initializes the table: see `ReplayTransport`."""
+    items = cast(adders.Transitions, experience.items)
+    self._items = items
+    signature: types.Transition = experience.table.signature
+    # Episodes of one step take most memory: two step records per transition.
+    # The last n records may belong to incomplete transitions.
+    num_items = -(-experience.table.max_size // num_environments)
+    super().__init__(
+      experience, num_environments, seed,
+      num_records=2 * num_items + items.n_step,
+      observation_spec=signature.observation,
+      record_spec=StepRecord(
+        signature.action, signature.reward, signature.discount, happened=(),
+        ended=_BOOL, extras=signature.extras,
+      ),
+      lead=0,
+    )  # fmt: skip
+
+  def begin(self, carry):
+    super().begin(carry)
+    # Steps of the open episodes.
+    self._lengths = tf.Variable(
+      tf.zeros([self._num_environments], tf.int32), trainable=False
+    )
+
+  def _complete(self, step, weight):
+    """Completes the transition n steps old, or all at an episode's end."""
+    n, size = self._items.n_step, self._num_environments
+    lengths = tf.where(step.happened, self._lengths + 1, 0)  # [N]
+    self._lengths.assign(lengths)
+    ages = tf.range(n)[:, None]  # [n, 1], ages of transitions in steps
+    is_open = (ages < lengths) & step.happened  # [n, N]
+    done = is_open & (step.ended | tf.equal(ages, n - 1))  # [n, N]
+    last = self._now - 1
+    is_kept = last - tf.cast(ages, tf.int64) >= self._oldest  # [n, 1]
+    held = done & is_kept
+    starts = tf.stack([self._start_of(last - age) for age in range(n)])
+    kept = self._tree.get(starts[:, None] + tf.range(size))  # [n, N]
+    self._tree.set_runs(starts, size, tf.where(held, weight, kept))
+    return _count(done), _count(held)
+
+  def _cut(self, anchors):
+    n = self._items.n_step
+    rows = self._neighbors(anchors, range(n + 1))  # [B, n + 1]
+    moments = self._moments
+    rewards, discounts, ended = (
+      gather(variable, rows[:, :n])
+      for variable in (moments.reward, moments.discount, moments.ended)
+    )
+    limit = self._items.max_abs_reward
+    if limit is not None:
+      rewards = tf.clip_by_value(rewards, -limit, limit)
+    total = tf.cast(rewards[:, 0], tf.float64)
+    product = tf.cast(discounts[:, 0], tf.float64)
+    length, continues = tf.ones_like(anchors), ~ended[:, 0]
+    for i in range(1, n):
+      longer = product * self._items.discount
+      total = tf.where(
+        continues, total + longer * tf.cast(rewards[:, i], tf.float64), total
+      )
+      longer = longer * tf.cast(discounts[:, i], tf.float64)
+      product = tf.where(continues, longer, product)
+      length += tf.cast(continues, tf.int32)
+      continues &= ~ended[:, i]
+    after = tf.gather(rows, length, batch_dims=1)  # [B]
+    return types.Transition(
+      observation=_rows_of(self._observations[0], rows[:, 0]),
+      action=_rows_of(moments.action, rows[:, 0]),
+      reward=tf.cast(total, rewards.dtype),
+      discount=tf.cast(product, discounts.dtype),
+      next_observation=_rows_of(self._observations[0], after),
+      extras=_rows_of(moments.extras, rows[:, 0]),
+    )
 
 
-def count(which: tf.Tensor) -> tf.Tensor:
+class SequenceTransport(ReplayTransport):
+  """Cuts sequences; the anchor is the first step of the loss window.
+
+  Sequences and padding are those of `adders.Sequences`. The policy's state is
+  stored for every step, because any step may begin a sequence.
+  """
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    num_environments: int,
+    seed: int,
+  ):
+    """Initializes the table: see `ReplayTransport`."""
+    items = cast(adders.Sequences, experience.items)
+    self._items = items
+    signature: types.Sequence = experience.table.signature
+    # A step of sequences.
+    step = tree.map_structure(
+      lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype),
+      signature._replace(state=(), version=()),
+    )
+    # Episodes that end with their first loss window take most memory: all its
+    # steps and the last observation per sequence. The last `length` steps may
+    # belong to incomplete sequences.
+    gap = items.stride if items.across_episodes else items.window + 1
+    num_items = -(-experience.table.max_size // num_environments)
+    super().__init__(
+      experience, num_environments, seed,
+      num_records=num_items * gap + items.length,
+      observation_spec=step.observation,
+      record_spec=StepRecord(
+        step.action, step.reward, step.discount, _BOOL, _BOOL, step.extras,
+        signature.state, signature.version,
+      ),
+      lead=items.burn_in,
+    )  # fmt: skip
+
+  def begin(self, carry):
+    super().begin(carry)
+    # First step of each open item.
+    self._starts = tf.Variable(
+      np.full([self._num_environments], -self._items.burn_in, np.int64),
+      trainable=False,
+    )
+
+  def _complete(self, step, weight):
+    """Completes items of full length, and items of ended episodes."""
+    items, now = self._items, self._now.read_value()
+    starts = self._starts.read_value()  # [N]
+    if not items.across_episodes:
+      starts = tf.where(step.happened, starts, now - items.burn_in)
+    done = tf.equal(now - starts, items.length - 1)
+    if not items.across_episodes:
+      done |= step.ended
+    size = self._num_environments
+    places = tf.math.floormod(starts + items.burn_in, self._num_records)
+    anchors = tf.cast(places, tf.int32) * size + tf.range(size)
+    held = done & (starts + items.burn_in >= self._oldest)
+    self._tree.set(anchors, tf.where(held, weight, self._tree.get(anchors)))
+    self._starts.assign(starts + tf.cast(done, tf.int64) * items.stride)
+    return _count(done), _count(held)
+
+  def _cut(self, anchors):
+    items, moments = self._items, self._moments
+    burn_in = items.burn_in
+    rows = self._neighbors(anchors, range(-burn_in, items.length - burn_in))
+    observations, first = self._observations
+    seen = self._item_mask(anchors, rows)  # [B, T + 1]
+    steps = rows[:, :-1]
+    happened = gather(moments.happened, steps)
+    valid = seen[:, :-1] & seen[:, 1:] & happened  # [B, T]
+    begins = tf.argmax(tf.cast(seen, tf.int32), 1, tf.int32)  # [B]
+    begin_rows = tf.gather(rows, begins, batch_dims=1)
+    is_begin_valid = gather(moments.happened, begin_rows)
+    return types.Sequence(
+      observation=_rows_of(observations, rows, seen),
+      first=_rows_of(first, rows, seen),
+      action=_rows_of(moments.action, steps, valid),
+      reward=_rows_of(moments.reward, steps, valid),
+      discount=_rows_of(moments.discount, steps, valid),
+      mask=valid,
+      extras=_rows_of(moments.extras, steps, valid),
+      state=_rows_of(moments.state, begin_rows, is_begin_valid),
+      version=_rows_of(moments.version, begin_rows),
+    )
+
+  def _item_mask(self, anchors: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Returns the mask of rows `[B, T + 1]` that belong to the items."""
+    items, burn_in = self._items, self._items.burn_in
+    if items.across_episodes:  # From the very first step.
+      offsets = tf.range(-burn_in, items.length - burn_in)
+      return self._times_of(anchors)[:, None] + tf.cast(offsets, tf.int64) >= 0
+    ended = gather(self._moments.ended, rows[:, burn_in:-1])
+    # Forward from the anchor, until an episode's last observation.
+    after = tf.math.cumprod(tf.cast(~ended, tf.int32), axis=1, exclusive=True)
+    parts = [tf.ones_like(after[:, :1]), after]
+    if burn_in:
+      # Backward from the anchor, until the episode's first observation.
+      first = gather(self._observations[1], rows[:, 1 : burn_in + 1])
+      begun = tf.cast(~first, tf.int32)
+      parts.insert(0, tf.math.cumprod(begun, axis=1, reverse=True))
+    return tf.cast(tf.concat(parts, axis=1), tf.bool)
+
+  def _times_of(self, anchors: tf.Tensor) -> tf.Tensor:
+    """Returns the steps of anchors, counted from the very first step."""
+    places = tf.cast(anchors // self._num_environments, tf.int64)
+    ages = tf.math.floormod(self._now - places, self._num_records)
+    return self._now - ages
+
+
+def _count(which: tf.Tensor) -> tf.Tensor:
   """Returns the number of true entries, int64."""
   return tf.reduce_sum(tf.cast(which, tf.int64))
 
 
-def rows_of(
+def _rows_of(
   variables: types.Nest, rows: tf.Tensor, kept: tf.Tensor | None = None
 ) -> types.Nest:
   """Reads rows of a nest of variables; those not `kept` become zeros."""
-  nest = tree.map_structure(lambda v: sum_tree.gather(v, rows), variables)
+  nest = tree.map_structure(lambda v: gather(v, rows), variables)
   return nest if kept is None else loops.zero_unless(kept, nest)

@@ -7,13 +7,13 @@ import tensorflow as tf
 import tree
 
 from repertory.components import learners, replay, types
-from repertory.components.anakin import acting, compiled_transport
+from repertory.components.anakin import acting
 from repertory.components.config import settings
 from repertory.components.runtime import loops
 from repertory.components.transports import experience as experience_lib
 
 
-class UnrollTransport(compiled_transport.CompiledTransport):
+class UnrollTransport(acting.CompiledTransport):
   """Passes each unroll to one of the next updates, in the order of rows.
 
   An iteration makes enough unrolls for whole batches: those of N environments
@@ -49,12 +49,6 @@ class UnrollTransport(compiled_transport.CompiledTransport):
         'must be true, without burn-in and overlap, for unrolls inside a '
         'compiled program, which are consecutive steps of the environments; '
         f'got {items}.',
-      )
-    if experience.min_priority is not None:
-      raise settings.SettingError(
-        'min_priority',
-        'must be None, because unrolls inside a compiled program have no '
-        f'priorities; got {experience.min_priority}.',
       )
     self._length = items.length - 1
     self._num_environments = num_environments
@@ -110,24 +104,17 @@ class UnrollTransport(compiled_transport.CompiledTransport):
       carry, state = carry
       carry, result, episodes = act(carry)
       extras = result.extras or types.SequenceExtras()
-      happened = result.happened
-      kept = types.Sequence(
-        result.observation,
-        result.first,
-        *(
-          loops.zero_unless(happened, leaf)
-          for leaf in (result.action, result.reward, result.discount)
-        ),
-        mask=happened,
-        extras=loops.zero_unless(happened, extras.step),
-        state=(),
-        version=(),
+      action, reward, discount, of_step, now = loops.zero_unless(
+        result.happened,
+        (result.action, result.reward, result.discount, *extras),
       )
+      kept = types.Sequence(
+        result.observation, result.first, action, reward, discount,
+        mask=result.happened, extras=of_step, state=(), version=(),
+      )  # fmt: skip
       is_start = tf.equal(i, 0)
       state = tree.map_structure(
-        lambda kept, now: tf.where(is_start, now, kept),
-        state,
-        loops.zero_unless(happened, extras.state),
+        lambda kept, now: tf.where(is_start, now, kept), state, now
       )
       return (carry, state), (kept, episodes)
 

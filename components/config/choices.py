@@ -10,5 +10,5 @@ BODIES = (
 CORES = ('none', 'lstm', 'gru')
 # Communication graphs of learners, see `gossip.mixing`.
 GRAPHS = ('ring', 'exponential', 'complete')
-# Reactions to a non-finite learner step, see `learners.divergence`.
+# Reactions to a non-finite learner step, see `learners.Divergence`.
 DIVERGENCE_ACTIONS = ('stop', 'skip')

@@ -9,6 +9,7 @@ import functools
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +25,9 @@ def modules(
 
     if TYPE_CHECKING:
       from repertory.agents.dqn.learning import DQNBuilder
+      from repertory.agents.dqn.networks import *
 
+    __all__ = ['DQNBuilder', 'make_network']
     __getattr__, __dir__ = lazy_imports.modules(__name__)
 
   Args:
@@ -59,12 +62,26 @@ def modules(
 def _exports(package: str) -> dict[str, str]:
   """Returns the module of each name imported under `if TYPE_CHECKING:`."""
   # Read, so that each name is written once; also from a zip file.
-  source = inspect.getsource(sys.modules[package])
-  return {
-    alias.name: node.module
-    for block in ast.parse(source).body
-    if isinstance(block, ast.If) and ast.unparse(block.test) == 'TYPE_CHECKING'
-    for node in block.body
-    if isinstance(node, ast.ImportFrom) and node.module not in (None, package)
-    for alias in node.names
-  }
+  module = sys.modules[package]
+  exports = {}
+  for block in ast.parse(inspect.getsource(module)).body:
+    if not isinstance(block, ast.If):
+      continue
+    for node in block.body:
+      if isinstance(node, ast.ImportFrom) and node.module not in (
+        None,
+        package,
+      ):
+        names = [alias.name for alias in node.names]
+        if names == ['*']:
+          names = _defined(node.module).intersection(module.__all__)
+        exports |= dict.fromkeys(names, node.module)
+  return exports
+
+
+def _defined(module: str) -> set[str]:
+  """Returns the names that a module defines, without importing it."""
+  package, _, name = module.rpartition('.')
+  source = (pkgutil.get_data(package, f'{name}.py') or b'').decode()
+  pattern = r'^(?:class |def )?(\w+)(?=[(:]| = )'
+  return set(re.findall(pattern, source, re.MULTILINE))

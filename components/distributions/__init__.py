@@ -5,24 +5,14 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.distributions.categorical import (
-    Categorical,
-    MultiCategorical,
-  )
-  from repertory.components.distributions.distribution import Distribution
-  from repertory.components.distributions.factored import (
-    Factored,
-    make_distribution,
-  )
-  from repertory.components.distributions.gaussian import DiagonalGaussian
+  from repertory.components.distributions.categorical import *
+  from repertory.components.distributions.distribution import *
+  from repertory.components.distributions.factored import *
+  from repertory.components.distributions.gaussian import *
 
 __all__ = [
-  'Categorical',
-  'DiagonalGaussian',
-  'Distribution',
-  'Factored',
-  'MultiCategorical',
-  'make_distribution',
-]
+  'BoundedGaussian', 'Categorical', 'DiagonalGaussian', 'Distribution',
+  'Factored', 'MultiCategorical', 'SquashedGaussian', 'make_distribution',
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

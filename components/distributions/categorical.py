@@ -56,14 +56,12 @@ class MultiCategorical(distribution.Distribution):
   kl_parts = ('policy',)
 
   def __init__(self, action_spec: specs.BoundedArray):
-    choices = action_parts.choices_of(action_spec)
-    counts = choices.counts.ravel()  # [K]
+    self._minimum, counts = action_parts.choices_of(action_spec)
+    self._counts = counts = counts.ravel()  # [K]
     self.num_parameters = int(counts.sum())
     self.sample_spec = specs.Array(action_spec.shape, np.int32)
-    self._counts = counts
     self._shape = list(action_spec.shape)
     self._dtype = tf.as_dtype(action_spec.dtype)
-    self._minimum = choices.minimum
 
   def sample(self, parameters, counters):
     logits = self._logits(parameters)  # [B, K, A]

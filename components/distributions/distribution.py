@@ -11,8 +11,8 @@ class Distribution(abc.ABC):
   """Interface of a distribution family with parameters `[..., P]`.
 
   Log-probabilities are those of *samples*; `to_action` converts a sample to the
-  environment's action. The two differ: samples of integers start at 0, and
-  bounded continuous actions are scaled to their bounds and clipped.
+  environment's action. Samples of integers start at 0, and bounded continuous
+  actions are scaled to their bounds and clipped.
 
   Attributes:
     num_parameters: P.

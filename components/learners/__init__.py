@@ -5,39 +5,11 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.learners.divergence import (
-    Divergence,
-    undone_unless_finite,
-  )
-  from repertory.components.learners.gradient_learner import GradientLearner
-  from repertory.components.learners.learner_state import (
-    LearnerState,
-    check_matches,
-    name_learned,
-    restore_exported,
-    save_exported,
-    select_learned,
-  )
-  from repertory.components.learners.minibatches import (
-    shuffled_minibatches,
-    swap_leading_axes,
-    take_minibatch_steps,
-    time_major,
-    to_items,
-    to_steps,
-  )
-  from repertory.components.learners.optimizers import ClippedAdam
-  from repertory.components.learners.update_parts import (
-    CosineAnnealing,
-    DelayedUpdate,
-    DualVariable,
-    LinearAnnealing,
-    PeriodicCopy,
-    RunningScale,
-    SoftUpdate,
-    UpdateNoise,
-  )
-  from repertory.components.learners.update_series import UpdateSeries
+  from repertory.components.learners.gradient_learner import *
+  from repertory.components.learners.learner_state import *
+  from repertory.components.learners.minibatches import *
+  from repertory.components.learners.optimizers import *
+  from repertory.components.learners.update_parts import *
 
 __all__ = [
   'ClippedAdam', 'CosineAnnealing', 'DelayedUpdate', 'Divergence',

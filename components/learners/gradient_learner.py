@@ -1,18 +1,25 @@
-"""The learner of agents that learn from batches by an `Update`."""
+"""Learner from batches by an `Update`, which is undone unless finite."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
+import sonnet as snt
+import tensorflow as tf
 import tree
 
 from repertory.components import interfaces, loggers, types
-from repertory.components.learners import divergence as divergence_lib
-from repertory.components.learners import learner_state
+from repertory.components.learners import learner_state, optimizers
 from repertory.components.replay import batches
 from repertory.components.runtime import compilation
 
 # Metrics for the age of an item's version in learner steps.
 _AGES = {types.Sequence: 'policy_lag', types.SampleWithTargets: 'target_age'}
+
+
+# Not `module.variables`: Sonnet's raises an error for a module without any, and
+# a module may have an attribute of this name, such as a flattening layer.
+_flatten: Any = vars(tf.Module)['_flatten']
 
 
 class GradientLearner(learner_state.LearnerState):
@@ -27,7 +34,7 @@ class GradientLearner(learner_state.LearnerState):
     priority_updater: batches.Priorities | None = None,
     logger: loggers.Logger | None = None,
     jit_compile: bool = False,
-    divergence: divergence_lib.Divergence | None = None,
+    divergence: learner_state.Divergence | None = None,
   ):
     """Compiles the update.
 
@@ -46,24 +53,16 @@ class GradientLearner(learner_state.LearnerState):
         and saves nothing.
     """
     super().__init__(update, logger, divergence)
-    guarded = divergence_lib.undone_unless_finite(update)
+    guarded = undone_unless_finite(update)
     if element_spec is None:
-      element_spec = getattr(dataset, 'element_spec', None)
-    if element_spec is None:
-      raise ValueError(
-        'element_spec must be given where the dataset has none, got a '
-        f'{type(dataset).__name__}.'
-      )
+      batches: Any = dataset
+      element_spec = batches.element_spec
     # Any variables created here become part of the state.
-    self._update = compilation.CompiledFunction(
+    self.compiled = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
     )
     self._dataset = dataset
     self._priority_updater = priority_updater
-
-  @property
-  def open_slices(self) -> list[str]:
-    return self._update.open_slices
 
   def step(self) -> None:
     """Waits for a batch and learns from it.
@@ -78,9 +77,9 @@ class GradientLearner(learner_state.LearnerState):
     """
     sample = next(self._dataset)
     with self._lock:
-      leaves = self._update(*tree.flatten(sample))
+      leaves = self.compiled(*tree.flatten(sample))
       self._steps += 1
-    result, finite = self._update.unflatten(leaves)
+    result, finite = self.compiled.unflatten(leaves)
     is_finite = bool(finite)
     metrics = {name: value.numpy() for name, value in result.metrics.items()}
     self._judge(self._steps, metrics, is_finite, lambda: sample)
@@ -95,3 +94,79 @@ class GradientLearner(learner_state.LearnerState):
       updater.update(np.asarray(sample.keys), priorities)
       self._max_priority = max(self._max_priority, float(priorities.max()))
     self._log(metrics)
+
+
+def undone_unless_finite(
+  update: interfaces.Update,
+) -> Callable[[types.Sample], tuple[interfaces.UpdateResult, tf.Tensor]]:
+  """Wraps an update so that it is undone if its results are not finite.
+
+  It is undone if a metric or priority is not finite, or an updated variable
+  other than a network's weights or an optimizer's moments, such as running
+  scales, batch statistics, temperatures and dual variables. Then all its
+  variables are restored. An update of several gradient steps is undone as a
+  whole. Metrics should include the losses and the norms of the gradients: a
+  loss may be finite while its gradient is not.
+
+  Returns:
+    A function that maps a batch to the update's result and to whether that is
+    finite. It is called inside a `tf.function`, and raises the errors of
+    `interfaces.call_update`.
+  """
+
+  def call(sample):
+    # TensorFlow retraces a function whose first trace created variables, so the
+    # final trace includes them.
+    before = [(one, one.read_value()) for one in update.variables]
+
+    def keep(variable):
+      if tf.executing_eagerly():
+        before.append((variable, variable.read_value()))
+
+    with interfaces.created_variables(keep):
+      result = interfaces.call_update(update, sample)
+
+    def undo():
+      for variable, value in before:
+        variable.assign(value)
+
+    finite = _is_finite(result, _kept_state(update))
+    # Not `tf.where`: that would copy all variables in every update.
+    tf.cond(finite, lambda: None, undo)
+    return result, finite
+
+  return call
+
+
+def _kept_state(update: interfaces.Update) -> list[tf.Variable]:
+  """Returns variables that may become infinite while all metrics are finite.
+
+  Weights of networks and moments of optimizers are left out: they are many, and
+  change only by gradients, whose norm is a metric.
+  """
+  covered = set()
+  for module in update.submodules:
+    variables = list(
+      _flatten(module, predicate=lambda one: isinstance(one, tf.Variable))
+    )
+    if isinstance(module, (snt.Optimizer, optimizers.AMSGrad)):
+      covered.update(one.ref() for one in variables)
+    elif isinstance(module, snt.Module):
+      covered.update(one.ref() for one in variables if one.trainable)
+  return [
+    variable
+    for variable in update.variables
+    if variable.dtype.is_floating and variable.ref() not in covered
+  ]
+
+
+def _is_finite(
+  result: interfaces.UpdateResult, variables: Sequence[tf.Variable]
+) -> tf.Tensor:
+  """Returns whether all metrics, priorities and variables are finite."""
+  metrics = [tf.cast(value, tf.float32) for value in result.metrics.values()]
+  parts = [tf.stack(metrics or [0.0]), *variables]
+  if result.priorities is not None:
+    parts.append(result.priorities)
+  finite = [tf.reduce_all(tf.math.is_finite(part)) for part in parts]
+  return tf.reduce_all(tf.stack(finite))

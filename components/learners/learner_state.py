@@ -1,6 +1,7 @@
 """Learner state: variables, checkpoints and handling of divergence."""
 
-import abc
+import contextlib
+import dataclasses
 import functools
 import os
 import threading
@@ -13,11 +14,29 @@ import tree
 
 from repertory.components import core, interfaces, loggers, types
 from repertory.components.checkpoints import checkpointing
-from repertory.components.learners import divergence as divergence_lib
-from repertory.components.runtime import nests
+from repertory.components.runtime import compilation, nests
 
 # The group of all variables that are neither exported nor learned.
 _OTHER = 'other'
+
+
+@dataclasses.dataclass(frozen=True)
+class Divergence:
+  """Reaction of a learner to a diverging update.
+
+  Such an update is undone in any case.
+
+  Attributes:
+    action: 'stop' to raise, 'skip' to continue with the next batch.
+    directory: Directory for the batch when the learner stops; None to save
+      nothing.
+    max_skips: Maximum number of consecutive skipped updates; the next one stops
+      the learner.
+  """
+
+  action: str = 'stop'
+  directory: str | None = None
+  max_skips: int = 100
 
 
 class LearnerState(core.Learner):
@@ -27,13 +46,18 @@ class LearnerState(core.Learner):
   two numbers. 'learner_steps' is the version of all others; 'max_priority' is
   the largest priority so far, which new items get, so that each is sampled soon
   (https://arxiv.org/abs/1511.05952, algorithm 1).
+
+  Attributes:
+    compiled: The compiled function that runs the update.
   """
+
+  compiled: compilation.CompiledFunction
 
   def __init__(
     self,
     update: interfaces.Update,
     logger: loggers.Logger | None = None,
-    divergence: divergence_lib.Divergence | None = None,
+    divergence: Divergence | None = None,
   ):
     """Starts at learner step 0.
 
@@ -46,7 +70,7 @@ class LearnerState(core.Learner):
     """
     self._module = update
     self._logger = logger
-    self._divergence = divergence or divergence_lib.Divergence()
+    self._divergence = divergence or Divergence()
     self._num_skipped = 0
     self._num_skipped_in_a_row = 0
     self._steps = 0
@@ -63,14 +87,6 @@ class LearnerState(core.Learner):
   def max_priority(self) -> float:
     """The largest priority so far."""
     return self._max_priority
-
-  @property
-  @abc.abstractmethod
-  def open_slices(self) -> list[str]:
-    """Operations that prevent bit-exact repetition under XLA.
-
-    See `xla_checks.find_open_slices`; empty without XLA.
-    """
 
   def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
     """Returns nests of arrays of one learner step, or raises a KeyError."""
@@ -103,7 +119,7 @@ class LearnerState(core.Learner):
   def get_learned(self) -> dict[str, np.ndarray]:
     """Returns the arrays by name from which another learner may start."""
     with self._lock:
-      return {k: v.numpy() for k, v in self._learned.items()}
+      return _to_arrays(self._learned)
 
   def begin_with(self, state: Mapping[str, np.ndarray]) -> None:
     """Starts from the variables of `select_learned`, not the run's state.
@@ -131,7 +147,7 @@ class LearnerState(core.Learner):
     if name not in exports:
       known = sorted([*exports, *numbers])
       raise KeyError(f"Unknown variables '{name}'; known are {known}.")
-    return tree.map_structure(lambda v: v.numpy(), list(exports[name]))
+    return [variable.numpy() for variable in exports[name]]
 
   def _named_variables(self) -> dict[str, tf.Variable]:
     """Names exports and learned variables by group, all others by order."""
@@ -141,7 +157,7 @@ class LearnerState(core.Learner):
     return {**named, **_name_variables({_OTHER: others})}
 
   def _read_all(self) -> dict[str, np.ndarray]:
-    return {k: v.numpy() for k, v in self._named_variables().items()}
+    return _to_arrays(self._named_variables())
 
   def _judge(
     self,
@@ -205,14 +221,12 @@ class LearnerState(core.Learner):
     if directory is None:
       return 'was not saved'
     path = os.path.join(directory, f'step_{step}.npz')
-    temporary = f'{path}.tmp'
     try:
       os.makedirs(directory, exist_ok=True)
-      checkpointing.write_arrays(temporary, arrays.items())
-      os.replace(temporary, path)
+      checkpointing.write_arrays(path, arrays.items())
     except OSError as error:  # It must not hide the reason of the stop.
-      if os.path.exists(temporary):
-        os.remove(temporary)
+      with contextlib.suppress(OSError):
+        os.remove(path)
       return f'could not be saved ({error})'
     return f'is in {path}'
 
@@ -258,8 +272,7 @@ def save_exported(
   export: str, variables: Sequence[tf.Variable], learner_steps: int
 ) -> dict[str, np.ndarray]:
   """Returns the arrays for `restore_exported`, without the learner."""
-  named = _name_variables({export: variables})
-  arrays = {name: variable.numpy() for name, variable in named.items()}
+  arrays = _to_arrays(_name_variables({export: variables}))
   return {**arrays, 'learner_steps': np.asarray(learner_steps, np.int64)}
 
 
@@ -281,6 +294,10 @@ def name_learned(update: interfaces.Update) -> dict[str, tf.Variable]:
       f'variables that are not learned; got {list(groups)}.'
     )
   return _name_variables(groups)
+
+
+def _to_arrays(variables: Mapping[str, tf.Variable]) -> dict[str, np.ndarray]:
+  return {name: variable.numpy() for name, variable in variables.items()}
 
 
 def _name_variables(

@@ -11,12 +11,10 @@ _SQUARE_DECAY = 0.999
 
 
 class AMSGrad(tf.Module):
-  """AMSGrad: divides by the largest second moment so far.
+  """AMSGrad: divides by the largest second moment so far, Adam by the current.
 
-  Adam divides by the current one. Once a task is solved and gradients are mere
-  noise, it shrinks with them, and the noise causes steps nearly as large as
-  those that solved the task. See https://arxiv.org/abs/1904.09237, algorithm 2;
-  with g_t the gradient and x the variable,
+  See https://arxiv.org/abs/1904.09237, algorithm 2; with g_t the gradient and x
+  the variable,
 
     m_t = β1 m_{t−1} + (1 − β1) g_t
     v_t = β2 v_{t−1} + (1 − β2) g_t²

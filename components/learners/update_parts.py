@@ -65,8 +65,6 @@ class DelayedUpdate(tf.Module):
         first update is made in call `period`.
     """
     super().__init__()
-    if period < 1:
-      raise ValueError(f'period must be at least 1, got {period}.')
     self._update = update
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
@@ -84,23 +82,17 @@ class DelayedUpdate(tf.Module):
 
     def make():
       metrics = self._update(*inputs)
-      return [tf.cast(metrics[name], tf.float32) for name in self._latest]
+      for name, variable in self._latest.items():
+        variable.assign(tf.cast(metrics[name], tf.float32))
 
-    def keep():
-      return [variable.read_value() for variable in self._latest.values()]
-
-    current = tf.cond(num_calls % self._period == 0, make, keep)
-    for variable, value in zip(self._latest.values(), current):
-      variable.assign(value)
-    return dict(zip(self._latest, current))
+    tf.cond(num_calls % self._period == 0, make, lambda: None)
+    return {name: one.read_value() for name, one in self._latest.items()}
 
 
 class UpdateNoise(tf.Module):
-  """Draws random numbers that depend only on a seed and a count.
+  """Draws random numbers that depend only on a seed and a count, its variables.
 
-  Both are variables of the update: a resumed run continues the same random
-  stream, and XLA supports stateless random numbers only. The seed is drawn by
-  TensorFlow's generator, see `tf.random.set_seed`.
+  The seed is drawn by TensorFlow's generator, see `tf.random.set_seed`.
   """
 
   def __init__(self):
@@ -130,15 +122,12 @@ class UpdateNoise(tf.Module):
 # Lower bound of the variable: softplus(-18) is 1.5e-8. Without a bound it could
 # fall far, and would take as long to recover.
 _MIN_RAW = -18.0
-# Keeps quotients by it finite.
-_MIN_VALUE = 1e-8
 
 
 class DualVariable(tf.Module):
   """A Lagrange multiplier, softplus(x) + 10⁻⁸ > 0, where x is learned.
 
-  Unlike an exponential, softplus lets large values change no faster than small
-  ones. The offset is Acme's, https://arxiv.org/abs/2006.00979.
+  The offset is Acme's, https://arxiv.org/abs/2006.00979.
   """
 
   def __init__(self, initial_value: float, shape: Sequence[int], name: str):
@@ -150,23 +139,15 @@ class DualVariable(tf.Module):
 
   def __call__(self) -> tf.Tensor:
     """Returns the multipliers."""
-    return tf.nn.softplus(self._raw) + _MIN_VALUE
+    return tf.nn.softplus(self._raw) + 1e-8  # Keeps quotients by it finite.
 
   def limit(self) -> None:
     """Clips the variable from below, after a step of an optimizer."""
     self._raw.assign(tf.maximum(self._raw, _MIN_RAW))
 
 
-# Avoids division by 0 for constant numbers.
-_MIN_VARIANCE = 1e-8
-
-
 class RunningScale(tf.Module):
-  """Standard deviation of all numbers so far, such as returns, to divide by.
-
-  Scaled numbers deviate by about 1, whatever their unit. The statistics are
-  variables of the update.
-  """
+  """Standard deviation of all numbers so far, such as returns, to divide by."""
 
   def __init__(self):
     """Starts with a deviation of 1, which the first `update` replaces."""
@@ -180,7 +161,8 @@ class RunningScale(tf.Module):
   def __call__(self) -> tf.Tensor:
     """Returns the standard deviation, a float32 above 0."""
     _, _, variance = self._variables
-    return tf.cast(tf.sqrt(variance + _MIN_VARIANCE), tf.float32)
+    # Avoids division by 0 for constant numbers.
+    return tf.cast(tf.sqrt(variance + 1e-8), tf.float32)
 
   def update(self, numbers: tf.Tensor, mask: tf.Tensor) -> None:
     """Adds numbers `[T, B]` to the statistics where the mask is true."""
@@ -240,8 +222,7 @@ class _Target(tf.Module):
 class PeriodicCopy(_Target):
   """Copies online variables into target variables every `period` calls.
 
-  See https://doi.org/10.1038/nature14236, algorithm 1. The first copy is made
-  at construction.
+  See https://doi.org/10.1038/nature14236, algorithm 1.
   """
 
   def __init__(self, source: _Variables, target: _Variables, period: int):
@@ -253,8 +234,6 @@ class PeriodicCopy(_Target):
       period: Calls between copies, in learner steps.
     """
     super().__init__(source, target)
-    if period < 1:
-      raise ValueError(f'period must be at least 1, got {period}.')
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
 
@@ -268,17 +247,14 @@ class PeriodicCopy(_Target):
 
 
 class SoftUpdate(_Target):
-  """Moves target variables towards the online ones (Polyak averaging).
+  """Polyak averaging, θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call.
 
-  θ⁻ ← θ⁻ + τ (θ − θ⁻) in every call, see https://arxiv.org/abs/1509.02971,
-  algorithm 1. They are made equal at construction.
+  See https://arxiv.org/abs/1509.02971, algorithm 1. Targets begin as copies.
   """
 
   def __init__(self, source: _Variables, target: _Variables, rate: float):
     """Makes the variables equal; for arguments see `PeriodicCopy`."""
     super().__init__(source, target)
-    if not 0 < rate <= 1:
-      raise ValueError(f'rate must be in (0, 1], got {rate}.')
     self._rate = rate
 
   def __call__(self) -> None:

@@ -8,85 +8,17 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.losses.advantages import (
-    Advantages,
-    VTrace,
-    generalized_advantages,
-    vtrace,
-  )
-  from repertory.components.losses.behavior_cloning import (
-    binary_weights,
-    cross_entropy_cloning_loss,
-    expectile_losses,
-    exponential_weights,
-    squared_cloning_loss,
-    td3_bc_policy_loss,
-    weighted_cloning_loss,
-  )
-  from repertory.components.losses.distributional import (
-    categorical_divergence,
-    categorical_mean,
-    categorical_mixture_targets,
-    categorical_td_targets,
-    quantile_huber,
-    quantile_midpoints,
-  )
-  from repertory.components.losses.divergences import (
-    categorical_kl,
-    gaussian_entropy,
-    gaussian_kl,
-    gaussian_log_prob,
-  )
-  from repertory.components.losses.maximum_a_posteriori import (
-    EStep,
-    categorical_mixture,
-    mpo_e_step,
-    mpo_kl_loss,
-    mpo_policy_loss,
-    vmpo_e_step,
-    vmpo_policy_loss,
-  )
-  from repertory.components.losses.policy_gradient import (
-    approximate_kl,
-    clipped_surrogate_loss,
-    clipped_value_loss,
-    deterministic_policy_loss,
-    entropy_loss,
-    explained_variance,
-    importance_ratios,
-    policy_gradient_loss,
-    standardize,
-    value_loss,
-  )
-  from repertory.components.losses.q_learning import (
-    clip_rewards,
-    clipped_double_q_targets,
-    conservative_q_loss,
-    huber,
-    importance_weights,
-    large_margin_loss,
-    munchausen_bonus,
-    scaled_log_policy,
-  )
-  from repertory.components.losses.reward_models import (
-    discriminator_loss,
-    gradient_penalty,
-    imitation_rewards,
-    prediction_errors,
-  )
-  from repertory.components.losses.sequence_q_learning import (
-    inverse_rescale,
-    rescale,
-    sequence_double_q_errors,
-    sequence_priorities,
-  )
-  from repertory.components.losses.shape_checks import masked_mean
-  from repertory.components.losses.soft_actor_critic import (
-    soft_policy_loss,
-    soft_q_targets,
-    temperature_loss,
-    truncated_quantiles,
-  )
+  from repertory.components.losses.advantages import *
+  from repertory.components.losses.behavior_cloning import *
+  from repertory.components.losses.distributional import *
+  from repertory.components.losses.divergences import *
+  from repertory.components.losses.maximum_a_posteriori import *
+  from repertory.components.losses.policy_gradient import *
+  from repertory.components.losses.q_learning import *
+  from repertory.components.losses.reward_models import *
+  from repertory.components.losses.sequence_q_learning import *
+  from repertory.components.losses.shape_checks import *
+  from repertory.components.losses.soft_actor_critic import *
 
 __all__ = [
   'Advantages', 'EStep', 'VTrace', 'approximate_kl', 'binary_weights',

@@ -20,10 +20,8 @@ from repertory.components.losses.policy_gradient import importance_ratios
 def backward_recurrence(terms: tf.Tensor, decays: tf.Tensor) -> tf.Tensor:
   """Parallel scan of the recurrence y_t = x_t + a_t y_{t+1} with y_T = 0.
 
-  Each step is an affine map, and affine maps compose. So ⌈log2 T⌉ parallel
-  steps replace T sequential ones: see https://doi.org/10.1145/7902.7903, "Data
-  parallel algorithms". This avoids the overhead and tracing time of a loop. All
-  are `[T, ...]`, with T known.
+  Affine maps compose, so ⌈log2 T⌉ parallel steps replace T sequential ones: see
+  https://doi.org/10.1145/7902.7903. All are `[T, ...]`, with T known.
   """
   length = terms.shape[0]
   reach = 1
@@ -76,20 +74,25 @@ def generalized_advantages(
       observation to the first one of the next episode.
     lambda_: λ, in [0, 1]: variance is least at 0, bias at 1.
   """
+  errors = _td_errors(rewards, discounts, values, bootstrap_value, mask)
+  zeros = tf.zeros_like(values)
+  advantages = backward_recurrence(
+    tf.where(mask, errors, zeros), tf.where(mask, lambda_ * discounts, zeros)
+  )  # [T, B]
+  targets = advantages + values  # [T, B]
+  return Advantages(*map(tf.stop_gradient, (advantages, targets)))
+
+
+def _td_errors(rewards, discounts, values, bootstrap_value, mask) -> tf.Tensor:
+  """Checks shapes, and returns r_t + γ_t V(x_{t+1}) − V(x_t), `[T, B]`."""
   shape_checks.check_shapes(
     rewards=rewards, discounts=discounts, values=values, mask=mask
   )
   shape_checks.check_shapes(
     '[B]', values=values[0], bootstrap_value=bootstrap_value
   )
-  zeros = tf.zeros_like(values)
   next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
-  errors = rewards + discounts * next_values - values  # [T, B]
-  advantages = backward_recurrence(
-    tf.where(mask, errors, zeros), tf.where(mask, lambda_ * discounts, zeros)
-  )  # [T, B]
-  targets = advantages + values  # [T, B]
-  return Advantages(*map(tf.stop_gradient, (advantages, targets)))
+  return rewards + discounts * next_values - values
 
 
 class VTrace(NamedTuple):
@@ -141,21 +144,10 @@ def vtrace(  # noqa: PLR0913 - the symbols of its equation.
     max_c: c̄.
     lambda_: λ, in [0, 1].
   """
-  shape_checks.check_shapes(
-    target_log_probs=target_log_probs,
-    rewards=rewards,
-    discounts=discounts,
-    values=values,
-    mask=mask,
-  )
-  shape_checks.check_shapes(
-    '[B]', values=values[0], bootstrap_value=bootstrap_value
-  )
+  errors = _td_errors(rewards, discounts, values, bootstrap_value, mask)
   zeros = tf.zeros_like(values)
   ratios = importance_ratios(target_log_probs, behavior_log_probs, mask)
   ratios = tf.where(mask, ratios, zeros)
-  next_values = tf.concat([values[1:], bootstrap_value[None]], axis=0)  # [T, B]
-  errors = rewards + discounts * next_values - values  # [T, B]
   targets = values + backward_recurrence(
     tf.where(mask, tf.minimum(ratios, max_rho) * errors, zeros),
     tf.where(mask, discounts * lambda_ * tf.minimum(ratios, max_c), zeros),

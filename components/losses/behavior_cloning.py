@@ -40,9 +40,9 @@ def td3_bc_policy_loss(
 ) -> tf.Tensor:
   """TD3+BC policy loss, mean (−λ q(s, a)) + mean (a − a_data)².
 
-  λ = α / mean |q|, without a gradient, makes the loss independent of the scale
-  of rewards. See https://arxiv.org/abs/2106.06860, equations 4 and 5. Values of
-  the policy's actions are `[B]`, its actions and the data set's `[B, D]`.
+  λ = α / mean |q|, without a gradient: https://arxiv.org/abs/2106.06860,
+  equations 4 and 5. Values of the policy's actions are `[B]`, its actions and
+  the data set's `[B, D]`.
   """
   shape_checks.check_ranks(q=(q, 1))
   size = tf.reduce_mean(tf.abs(tf.stop_gradient(q)))
@@ -54,9 +54,8 @@ def td3_bc_policy_loss(
 def expectile_losses(errors: tf.Tensor, expectile: float) -> tf.Tensor:
   """Expectile loss of IQL, |τ − 1[u < 0]| u².
 
-  Its minimizer is the τ-expectile: the mean for τ = ½, and close to the maximum
-  for τ close to 1. Errors u are targets minus predictions, of any shape. See
-  https://arxiv.org/abs/2110.06169, equation 4.
+  See https://arxiv.org/abs/2110.06169, equation 4. Errors u are targets minus
+  predictions, of any shape.
   """
   weights = tf.where(errors < 0, 1.0 - expectile, expectile)
   return weights * errors**2
@@ -67,8 +66,7 @@ def exponential_weights(
 ) -> tf.Tensor:
   """Exponential advantage weights, min(exp(scale · A), limit).
 
-  Finite even where exp(scale · A), with the inverse temperature `scale`,
-  overflows.
+  Finite even where exp overflows; `scale` is an inverse temperature.
   """
   return tf.exp(tf.minimum(scale * advantages, math.log(limit)))
 

@@ -117,8 +117,7 @@ def categorical_mean(logits: tf.Tensor, z: tf.Tensor) -> tf.Tensor:
 def quantile_midpoints(num_quantiles: int) -> tf.Tensor:
   """Quantile midpoints of QR-DQN, τ̂_i = (i + ½) / N for i = 0, …, N − 1.
 
-  N equally weighted atoms at these quantiles approximate a distribution best:
-  https://arxiv.org/abs/1710.10044, lemma 2. Returns float32 `[N]`.
+  See https://arxiv.org/abs/1710.10044, lemma 2. Returns float32 `[N]`.
   """
   return (tf.range(num_quantiles, dtype=tf.float32) + 0.5) / num_quantiles
 
@@ -129,9 +128,6 @@ def quantile_huber(
   """Quantile Huber loss (QR-DQN, IQN), summed over quantiles.
 
     Σ_i mean_j |τ_i − 1{u_ij < 0}| huber(u_ij) / κ   with u_ij = y_j − θ_i
-
-  The weight is τ where the quantile is too low and 1 − τ where it is too high.
-  So the loss is minimal where a fraction τ of the targets is below.
 
   See https://arxiv.org/abs/1710.10044, equation 10, and, with the division by
   κ, the threshold, https://arxiv.org/abs/1806.06923, equation 3. Quantiles θ

@@ -93,7 +93,6 @@ def categorical_mixture(logits: tf.Tensor, log_weights: tf.Tensor) -> tf.Tensor:
   precision underflows.
   """
   shape_checks.check_ranks(logits=(logits, 3), log_weights=(log_weights, 2))
-  # In probabilities: the update needs the same softmax for the values.
   weighted = tf.exp(log_weights)[..., None] * tf.nn.softmax(logits)
   return tf.math.log(tf.reduce_sum(weighted, axis=1))  # [B, M]
 

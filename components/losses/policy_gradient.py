@@ -73,7 +73,6 @@ def importance_ratios(
 
 
 # Relative to the largest value; a smaller deviation counts as rounding error.
-# It is some hundred times the rounding error of single precision.
 _MIN_DEVIATION = 1e-5
 
 
@@ -85,9 +84,7 @@ def clipped_surrogate_loss(
 ) -> tf.Tensor:
   """PPO clipped surrogate loss, −mean min(ρ_t A_t, clip(ρ_t, 1 ± ε) A_t).
 
-  A pessimistic bound: ratios beyond 1 ± ε have no gradient where they improve
-  the objective, but do where they worsen it. See
-  https://arxiv.org/abs/1707.06347, equation 7. ρ_t is π / μ, and ε ≥ 0. No
+  See https://arxiv.org/abs/1707.06347, equation 7. ρ_t is π / μ, and ε ≥ 0. No
   gradient flows into the advantages.
   """
   shape_checks.check_shapes(ratios=ratios, advantages=advantages, mask=mask)
@@ -111,9 +108,8 @@ def clipped_value_loss(
 
     mean ½ max((v_t − V)², (v_t − V_old − clip(V − V_old, ±ε))²)
 
-  Not in the paper of PPO but in its code. It keeps values close to those
-  before the update, V_old: see https://arxiv.org/abs/2005.12729, section 3. ε,
-  not negative, is in units of the values.
+  See https://arxiv.org/abs/2005.12729, section 3. V_old are the values before
+  the update; ε, not negative, is in units of the values.
   """
   shape_checks.check_shapes(
     values=values, old_values=old_values, targets=targets, mask=mask
@@ -130,9 +126,8 @@ def clipped_value_loss(
 def standardize(values: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
   """Standardizes values to mean 0 and standard deviation 1 over the mask.
 
-  Equal values become 0. So do values whose standard deviation is at most 10⁻⁵
-  of the largest magnitude, because only rounding errors would be scaled up. The
-  scale of the values does not matter. Returns 0 outside the mask.
+  Values whose standard deviation is at most 10⁻⁵ of the largest magnitude, a
+  rounding error, become 0. Returns 0 outside the mask.
   """
   shape_checks.check_shapes(values=values, mask=mask)
   zeros = tf.zeros_like(values)
@@ -165,8 +160,8 @@ def explained_variance(
 ) -> tf.Tensor:
   """Explained variance of the value targets, 1 − Var(v_t − V(x_t)) / Var(v_t).
 
-  1 for perfect predictions, 0 if values predict nothing, negative if they are
-  worse than a constant; 0 if all targets are equal.
+  1 for perfect predictions, negative if they are worse than a constant; 0 if
+  all targets are equal.
   """
   shape_checks.check_shapes(values=values, targets=targets, mask=mask)
 

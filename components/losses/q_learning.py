@@ -61,9 +61,7 @@ def conservative_q_loss(
 
     log (1/P Σ_p exp(q(s, a_p)) / μ(a_p)) − q(s, a_data),  a_p ~ μ
 
-  Minimizing it lowers the largest values and raises those of the data set's
-  actions, so out-of-distribution actions are not overestimated. See
-  https://arxiv.org/abs/2006.04779, equation 4 and appendix F. Values of P
+  See https://arxiv.org/abs/2006.04779, equation 4 and appendix F. Values of P
   actions and their log μ are `[B, P]`, the latter −log P if these are all
   discrete actions; values of the data set's actions are `[B]`.
   """
@@ -78,10 +76,8 @@ def large_margin_loss(
 ) -> tf.Tensor:
   """DQfD loss, max_a (q(s, a) + l(a_E, a)) − q(s, a_E), l = margin if a ≠ a_E.
 
-  It is 0 where the demonstrated action exceeds all others by the margin. So it
-  grounds the values of actions that are not in the data set. See
-  https://arxiv.org/abs/1704.03732, equation 2. Values are `[B, A]`, a_E is an
-  integer `[B]`.
+  See https://arxiv.org/abs/1704.03732, equation 2. Values are `[B, A]`, a_E is
+  an integer `[B]`.
   """
   shape_checks.check_ranks(q=(q, 2), a_demonstrated=(a_demonstrated, 1))
   # tf.gather does not support small or unsigned integers.

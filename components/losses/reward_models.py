@@ -54,8 +54,6 @@ def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
       = l, which has both signs (https://arxiv.org/abs/1710.11248, and
       https://arxiv.org/abs/1809.02925, section 4.1). No gradient flows through.
   """
-  if kind not in ('gail', 'airl'):
-    raise ValueError(f"kind must be 'gail' or 'airl', got {kind!r}.")
   logits = tf.stop_gradient(logits)
   return tf.nn.softplus(logits) if kind == 'gail' else logits
 
@@ -63,9 +61,8 @@ def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
 def prediction_errors(predicted: tf.Tensor, target: tf.Tensor) -> tf.Tensor:
   """RND prediction error, the mean of (f̂(x) − f(x))² over the embedding.
 
-  With a fixed random f that f̂ learns to predict, errors are large for novel
-  observations: https://arxiv.org/abs/1810.12894, section 2.2. No gradient flows
-  into f. Embeddings are `[N, E]`, errors `[N]`.
+  See https://arxiv.org/abs/1810.12894, section 2.2. No gradient flows into f.
+  Embeddings are `[N, E]`, errors `[N]`.
   """
   shape_checks.check_ranks(predicted=(predicted, 2), target=(target, 2))
   differences = predicted - tf.stop_gradient(target)  # [N, E]

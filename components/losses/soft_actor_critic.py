@@ -32,10 +32,8 @@ def soft_q_targets(
 def truncated_quantiles(quantiles: tf.Tensor, num_dropped: int) -> tf.Tensor:
   """TQC: pools the quantiles of all critics and drops the largest.
 
-  The number of dropped quantiles controls overestimation:
-  https://arxiv.org/abs/2005.04269, section 3.2. Maps K quantiles of each of N
-  critics, `[B, N, K]`, to the remaining ones, ascending,
-  `[B, N (K − num_dropped)]`.
+  See https://arxiv.org/abs/2005.04269, section 3.2. Maps K quantiles of each of
+  N critics, `[B, N, K]`, to the others, ascending, `[B, N (K − num_dropped)]`.
   """
   shape_checks.check_ranks(quantiles=(quantiles, 3))
   number, size = quantiles.shape[1:]
@@ -62,8 +60,8 @@ def temperature_loss(
 ) -> tf.Tensor:
   """SAC temperature loss, mean (−α (log π(a | s) + H̄)), equation 18.
 
-  Minimizing it raises α where the policy's entropy is below its target, H̄. No
-  gradient flows into the log-probabilities of actions sampled from π, `[B]`.
+  H̄ is the target entropy. No gradient flows into the log-probabilities of
+  actions sampled from π, `[B]`.
   """
   shape_checks.check_ranks(log_prob=(log_prob, 1))
   deficit = tf.stop_gradient(log_prob) + target_entropy  # [B]

@@ -5,57 +5,14 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.networks.critics import (
-    Critic,
-    CriticEnsemble,
-    make_critic,
-    make_critics,
-  )
-  from repertory.components.networks.heads import (
-    ActorCriticHead,
-    ActorCriticOutput,
-    BoundedGaussianHead,
-    DuelingHead,
-    GaussianHead,
-    make_bounded_gaussian_network,
-    make_policy_head,
-    make_value_head,
-  )
-  from repertory.components.networks.image_torsos import (
-    IMAGE_TORSOS,
-    DataEfficientTorso,
-    MinAtarTorso,
-    NatureTorso,
-    ResidualTorso,
-  )
-  from repertory.components.networks.normalization import ObservationNormalizer
-  from repertory.components.networks.return_network import (
-    NoisyLinear,
-    ReturnNetwork,
-  )
-  from repertory.components.networks.sequence_network import (
-    CORES,
-    SequenceNetwork,
-    make_core,
-    reset_where,
-    unroll,
-  )
-  from repertory.components.networks.torsos import (
-    ObservationTorso,
-    check_observation,
-    create_critic_variables,
-    create_variables,
-    make_sequential,
-  )
-  from repertory.components.networks.trunks import (
-    BODIES,
-    BatchRenormMLP,
-    LayerNormMLP,
-    NormalizedMLP,
-    SimBa,
-    batch_statistics,
-    make_trunk,
-  )
+  from repertory.components.networks.critics import *
+  from repertory.components.networks.heads import *
+  from repertory.components.networks.image_torsos import *
+  from repertory.components.networks.normalization import *
+  from repertory.components.networks.return_network import *
+  from repertory.components.networks.sequence_network import *
+  from repertory.components.networks.torsos import *
+  from repertory.components.networks.trunks import *
 
 __all__ = [
   'BODIES', 'CORES', 'IMAGE_TORSOS', 'ActorCriticHead', 'ActorCriticOutput',

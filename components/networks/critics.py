@@ -64,11 +64,7 @@ class Critic(snt.Module):
 
 
 class CriticEnsemble(snt.Module):
-  """Ensemble of independent critics.
-
-  The minimum of two values reduces overestimation:
-  https://arxiv.org/abs/1802.09477, section 4.2.
-  """
+  """Ensemble of independent critics, as in TD3 and SAC."""
 
   def __init__(self, critics: Sequence[Critic]):
     """Takes modules with K outputs each."""

@@ -104,9 +104,8 @@ class ActorCriticOutput(NamedTuple):
 class ActorCriticHead(snt.Module):
   """Actor-critic head with separate streams for policy and value.
 
-  The policy's last layer has small initial weights, so that an untrained policy
-  prefers no action. Hidden layers have tanh and orthogonal initialization. See
-  https://arxiv.org/abs/2006.05990, section 3.2.
+  The policy's last layer has small initial weights, hidden layers have tanh and
+  orthogonal ones: https://arxiv.org/abs/2006.05990, section 3.2.
   """
 
   def __init__(self, num_parameters: int, hidden_sizes: Sequence[int] = ()):

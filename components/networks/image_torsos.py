@@ -38,8 +38,7 @@ class NatureTorso(_ConvolutionalTorso):
   See https://doi.org/10.1038/nature14236, methods, "model architecture".
   """
 
-  # Backwards: the third layer needs 3 pixels, the second one 3 · 2 + 2 = 8, and
-  # the first one 8 · 4 + 4 = 36.
+  # Of the layers, from the last one: 3, 3 · 2 + 2 = 8 and 8 · 4 + 4 = 36.
   min_pixels = 36
 
   def __init__(self, name: str = 'nature_torso'):
@@ -53,7 +52,6 @@ class DataEfficientTorso(_ConvolutionalTorso):
   See https://arxiv.org/abs/1906.05243, appendix.
   """
 
-  # Backwards: the second layer needs 5 pixels, the first one 5 · 5 = 25.
   min_pixels = 25
 
   def __init__(self, name: str = 'data_efficient_torso'):
@@ -76,9 +74,7 @@ class ResidualTorso(snt.Module):
   """Deep residual network of IMPALA.
 
   Each section has a convolution, max pooling with stride 2 and two residual
-  blocks. A ReLU follows the last section.
-
-  See https://arxiv.org/abs/1802.01561, figure 3, right.
+  blocks: https://arxiv.org/abs/1802.01561, figure 3, right.
   """
 
   # All layers pad, and pooling rounds sizes up.

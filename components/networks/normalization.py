@@ -1,6 +1,5 @@
 """Running mean and variance of batches, and normalization by them."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ import tree
 
 from repertory.components import specs, types
 from repertory.components.networks import previous_actions
-from repertory.components.runtime import nests, numpy_functions
+from repertory.components.runtime import nests
 
 
 class Moments(NamedTuple):
@@ -129,24 +128,6 @@ class ObservationNormalizer(snt.Module):
         normalized, -self._max_abs_value, self._max_abs_value
       )
     return self._unflatten(leaves)
-
-  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
-    """Returns the NumPy version for lists of leaves, see `numpy_functions`."""
-    arrays, limit = weights.arrays, self._max_abs_value
-    indices = [
-      (i, weights.add(mean), weights.add(variance))
-      for i, mean, variance in zip(self._indices, self._means, self._variances)
-    ]
-
-    def call(leaves):
-      leaves = list(leaves)
-      for i, mean, variance in indices:
-        scale = np.sqrt(arrays[variance] + _MIN_VARIANCE)
-        normalized = ((leaves[i] - arrays[mean]) / scale).astype(np.float32)
-        leaves[i] = np.minimum(np.maximum(normalized, -limit), limit)
-      return leaves
-
-    return call
 
   def update(self, observation: types.Nest, mask: tf.Tensor) -> None:
     """Adds observations `[T, B, ...]` where the mask `[T, B]` is true."""

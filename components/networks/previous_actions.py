@@ -45,10 +45,11 @@ def encode(leaf: tf.Tensor, spec: specs.Array) -> tf.Tensor:
     half_width = np.where(half_width, half_width, 1)
     scaled = (tf.cast(flat, tf.float64) - middle.ravel()) / half_width.ravel()
     return tf.cast(scaled, tf.float32)
-  choices = action_parts.choices_of(spec)
-  counts = choices.counts.ravel()  # [K]
+  minimum, counts = (
+    one.ravel() for one in action_parts.choices_of(spec)
+  )  # [K]
   # tf.one_hot does not support all dtypes, so cast to int64.
-  steps = tf.cast(flat, tf.int64) - choices.minimum.ravel().astype(np.int64)
+  steps = tf.cast(flat, tf.int64) - minimum.astype(np.int64)
   # Values out of bounds, as in padding, become zeros.
   steps = tf.where((steps >= 0) & (steps < counts), steps, -counts.sum())
   indices = steps + np.cumsum(counts) - counts  # [B, K]

@@ -111,7 +111,8 @@ class ReturnNetwork(snt.Module):
       hidden_sizes: Sizes of the shared ReLU layers.
       image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
       dueling: Whether to use the dueling architecture.
-      num_outputs: N, outputs of each action; None for a single one.
+      num_outputs: N, outputs of each action; None for a single one, and if
+        implicit.
       implicit: Whether to compute an output of each action for each given τ.
       noisy_sigma: σ_0 of `NoisyLinear`; None for no noise.
 
@@ -119,10 +120,6 @@ class ReturnNetwork(snt.Module):
       ValueError: As by `check_observation`.
     """
     super().__init__(name='return_network')
-    if implicit and num_outputs is not None:
-      raise ValueError(
-        f'num_outputs must be None if implicit, got {num_outputs}.'
-      )
     self._num_actions, self._num_outputs = num_actions, num_outputs
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
     features = self._torso(specs.zeros(observation_spec, 1))  # [1, D]

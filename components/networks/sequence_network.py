@@ -69,13 +69,7 @@ def unroll(
 
 
 def make_core(kind: str, size: int) -> Core:
-  """Creates a core with outputs of a size: 'lstm', 'gru', or 'none' for None.
-
-  Raises:
-    ValueError: If the kind is unknown.
-  """
-  if kind not in CORES:
-    raise ValueError(f"kind must be one of {list(CORES)}, got '{kind}'.")
+  """Creates a core with outputs of a size: 'lstm', 'gru' or 'none' (None)."""
   make = CORES[kind]
   return make(size) if make else None
 
@@ -140,13 +134,11 @@ class SequenceNetwork(snt.Module):
     return self._head(features), state
 
   def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
-    """Returns the NumPy version without a core, see `numpy_functions`."""
-    if self._core is not None:
-      raise numpy_functions.NoNumpyError('there is a core.')
-    parts = [self._torso, self._head]
-    if self.normalizer is not None:
-      parts = [self.normalizer, *parts]
-    return numpy_functions.forward(snt.Sequential(parts), weights)
+    """Returns the NumPy version of torso and head, see `numpy_functions`."""
+    if self._core is not None or self.normalizer is not None:
+      raise numpy_functions.NoNumpyError('there is a core or a normalizer.')
+    parts = snt.Sequential([self._torso, self._head])
+    return numpy_functions.forward(parts, weights)
 
   def unroll(
     self, observation: types.Nest, first: tf.Tensor, state: types.Nest

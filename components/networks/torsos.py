@@ -12,7 +12,6 @@ import tree
 from absl import logging
 
 from repertory.components import specs, types
-from repertory.components.config import choices
 from repertory.components.networks import image_torsos, previous_actions, trunks
 from repertory.components.runtime import (
   image_layouts,
@@ -125,13 +124,8 @@ def check_observation(
   Raises:
     ValueError: If a leaf is not numeric, of rank 4 or more, empty, or an image
       that is channels-first or too small for the torso; it names the leaf. Also
-      if there is no leaf, or the torso is unknown.
+      if there is no leaf.
   """
-  if image_torso not in choices.IMAGE_TORSOS:
-    raise ValueError(
-      f'image_torso must be one of {list(choices.IMAGE_TORSOS)}, got '
-      f'{image_torso!r}.'
-    )
   leaves = tree.flatten_with_path(observation_spec)
   if not leaves:
     raise ValueError('The observation spec must have leaves, got none.')

@@ -14,9 +14,7 @@ from repertory.components.runtime import data_parallel
 class LayerNormMLP(snt.Module):
   """MLP of Acme: layer normalization and tanh after the first layer, then ELU.
 
-  Large inputs do not saturate later layers, from which a policy that ends in
-  tanh would not recover. See https://arxiv.org/abs/1607.06450 and
-  https://arxiv.org/abs/2006.00979.
+  See https://arxiv.org/abs/1607.06450 and https://arxiv.org/abs/2006.00979.
   """
 
   def __init__(self, hidden_sizes: Sequence[int]):
@@ -174,16 +172,11 @@ class _BatchRenorm(snt.Module):
     return normalized
 
 
-# Width of the inner layer of a block, relative to the block.
-_EXPANSION = 4
-
-
 class SimBa(snt.Module):
   """SimBa: a linear layer, residual blocks and a final layer normalization.
 
   A block adds to its inputs the outputs of a two-layer MLP on the normalized
-  inputs. The linear path from inputs to outputs makes larger networks learn
-  well: https://arxiv.org/abs/2410.09754, section 4. The paper's running
+  inputs: https://arxiv.org/abs/2410.09754, section 4. The paper's running
   normalization of observations is not included.
   """
 
@@ -216,7 +209,7 @@ class _Block(snt.Module):
     # He initialization, for ReLU: https://arxiv.org/abs/1502.01852.
     w_init = snt.initializers.VarianceScaling(2.0, 'fan_in')
     self._norm = _make_norm()
-    self._inner = snt.Linear(_EXPANSION * size, w_init=w_init, name='inner')
+    self._inner = snt.Linear(4 * size, w_init=w_init, name='inner')
     self._outer = snt.Linear(size, w_init=w_init, name='outer')
 
   def __call__(self, inputs: tf.Tensor) -> tf.Tensor:
@@ -245,8 +238,6 @@ def make_trunk(kind: str, hidden_sizes: Sequence[int]) -> snt.Module:
     hidden_sizes: Sizes of the layers; the last one is D.
 
   Raises:
-    ValueError: If the kind is unknown or the sizes are invalid.
+    ValueError: If the sizes are invalid.
   """
-  if kind not in BODIES:
-    raise ValueError(f'kind must be one of {list(BODIES)}, got {kind!r}.')
   return BODIES[kind](hidden_sizes)

@@ -1,6 +1,6 @@
 """Policies of off-policy actor-critic agents."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,7 @@ from repertory.components.runtime import numpy_functions, random_streams
 
 
 class _ActorCriticPolicy(interfaces.Policy):
-  """Shared parts: random streams, and uniformly random first steps.
-
-  Each environment has its own random stream, as in `EpsilonGreedyPolicy`. The
-  policies have no extras: they serve agents that need no log-probabilities.
-  """
+  """Shared parts: random streams, and uniformly random first steps."""
 
   def __init__(
     self,
@@ -50,11 +46,6 @@ class _ActorCriticPolicy(interfaces.Policy):
       'random': random_streams.initial_counters(self._seed, environment_ids),
       'steps': tf.fill([len(environment_ids)], self._steps_done),
     }
-
-  def describe(self, environment_ids: Sequence[int]) -> Mapping[str, Any]:
-    if not self._num_random_steps:
-      return {}
-    return {'num_random_steps': self._num_random_steps}
 
 
 class CategoricalPolicy(_ActorCriticPolicy):

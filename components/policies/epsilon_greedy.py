@@ -27,10 +27,6 @@ def epsilon_ladder(
   Returns:
     ε by environment id.
   """
-  if num_environments < 1:
-    raise ValueError(
-      f'num_environments must be at least 1, got {num_environments}.'
-    )
   positions = [0.5]
   if num_environments > 1:
     positions = [i / (num_environments - 1) for i in range(num_environments)]
@@ -52,6 +48,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     *,
     anneal_steps: int = 0,
     steps_done: int = 0,
+    noise_size: int = 0,
     to_action: Callable[[Any], types.Nest] = lambda number: number,
   ):
     """Initializes the policy.
@@ -64,12 +61,12 @@ class EpsilonGreedyPolicy(interfaces.Policy):
         from 1 to its final value (https://doi.org/10.1038/nature14236,
         methods).
       steps_done: Steps that each environment already made, in earlier runs.
+      noise_size: K; above 0, a noisy network's second input is Gaussian noise
+        `[B, K]`, new in each step, of each environment's own stream.
       to_action: Converts action indices, int32 `[B]`, to the environment's
         actions, such as `DiscreteActions.to_action`; the identity by default.
     """
     super().__init__()
-    if anneal_steps < 0:
-      raise ValueError(f'anneal_steps must be at least 0, got {anneal_steps}.')
     if not all(0 <= epsilon <= 1 for epsilon in epsilons):
       raise ValueError(f'epsilons must be in [0, 1], got {list(epsilons)}.')
     self._network = network
@@ -77,6 +74,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     self._seed = seed
     self._anneal_steps = anneal_steps
     self._steps_done = steps_done
+    self._noise_size = noise_size
     self._to_action = to_action
 
   def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
@@ -95,10 +93,18 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     }
 
   def step(self, observation, state) -> interfaces.PolicyOutput:
-    return self._choose(self._network(observation), state)
+    if not self._noise_size:
+      return self._choose(self._network(observation), state)
+    noise, counters = random_streams.next_normals(
+      state['random'], self._noise_size
+    )  # [B, K], [B]
+    values = self._network(observation, noise)  # [B, A]
+    return self._choose(values, {**state, 'random': counters})
 
   def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
     """Returns the NumPy version of `step`, see `numpy_functions.find`."""
+    if self._noise_size:
+      raise numpy_functions.NoNumpyError('the network is noisy.')
     network = numpy_functions.forward(self._network, weights)
     anneals = self._anneal_steps > 0
     explores = anneals or any(self._epsilons)
@@ -156,38 +162,6 @@ class EpsilonGreedyPolicy(interfaces.Policy):
       return epsilon
     progress = tf.cast(steps, tf.float32) / self._anneal_steps  # [B]
     return 1 + (epsilon - 1) * tf.minimum(progress, 1)  # [B]
-
-
-class NoisyEpsilonGreedyPolicy(EpsilonGreedyPolicy):
-  """ε-greedy policy for noisy networks, with new noise in each step.
-
-  Each environment has its own noise stream. To evaluate without noise, use
-  `EpsilonGreedyPolicy`.
-  """
-
-  def __init__(
-    self,
-    network: Callable[[types.Nest, tf.Tensor], tf.Tensor],
-    noise_size: int,
-    epsilons: Sequence[float],
-    seed: int,
-    **settings,
-  ):
-    """Initializes the policy, with the settings of `EpsilonGreedyPolicy`.
-
-    Args:
-      network: Maps observations `[B, ...]` and Gaussian noise `[B, K]`, K the
-        `noise_size`, to action values `[B, A]`.
-    """
-    super().__init__(network, epsilons, seed, **settings)
-    self._noise_size = noise_size
-
-  def step(self, observation, state) -> interfaces.PolicyOutput:
-    noise, counters = random_streams.next_normals(
-      state['random'], self._noise_size
-    )  # [B, K], [B]
-    values = self._network(observation, noise)  # [B, A]
-    return self._choose(values, {**state, 'random': counters})
 
 
 class RecurrentEpsilonGreedyPolicy(EpsilonGreedyPolicy):

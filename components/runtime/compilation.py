@@ -13,7 +13,8 @@ import tree
 from tensorflow.python.eager import context, execute
 from tensorflow.python.framework import ops
 
-from repertory.components import runtime, types
+from repertory.components import types
+from repertory.components.config.settings import SettingError
 from repertory.components.runtime import devices, nests, versions
 
 # Most of XLA's compile time goes to LLVM passes that do not help here: without
@@ -91,8 +92,9 @@ class CompiledFunction:
 
   Attributes:
     argument_specs: `tf.TensorSpec`s of the leaves of all arguments.
-    is_eager: Whether it is not traced. Then `output_structure` is that of the
-      last call.
+    is_eager: Whether it is not traced.
+    output_structure: The structure of the output, with None for each leaf; of
+      an eager function that of the last call.
   """
 
   def __init__(
@@ -121,19 +123,12 @@ class CompiledFunction:
     self._is_for_xla = jit_compile and not self.is_eager
     self._device = getattr(_scope, 'device', None)
     self._place = _place_of(self._device)
-    self._output_structure: list[Any] = []
-    self._absent: list[int] = []  # Indices of None among the leaves.
-    output_structure, absent = self._output_structure, self._absent
+    self.argument_specs = tree.flatten(signature)
+    self.output_structure: types.Nest = None
 
     def call(*leaves):
-      output = function(*tree.unflatten_as(tuple(signature), leaves))
-      output = nests.plain(output)
-      output_structure[:] = [tree.map_structure(lambda leaf: None, output)]
-      leaves = tree.flatten(output)
-      absent[:] = [i for i, leaf in enumerate(leaves) if leaf is None]
-      return [leaf for leaf in leaves if leaf is not None]
+      return nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
 
-    self.argument_specs = tree.flatten(signature)
     if self.is_eager:
       self._call = call
       return
@@ -144,10 +139,14 @@ class CompiledFunction:
     self._function = compiled.get_concrete_function(*specs)
     if jit_compile:
       set_xla_flags()
-      runtime.xla_checks.check_calls_no_python(self._function)
+      _check_calls_no_python(self._function)
     self._captured = list(self._function.captured_inputs)
     self._num_outputs = len(self._function.outputs)
-    self._unflatten = nests.Unflattener(self.output_structure)
+    outputs: Any = self._function.structured_outputs
+    leaves = tree.flatten(outputs)
+    self._absent = [i for i, leaf in enumerate(leaves) if leaf is None]
+    self.output_structure = tree.map_structure(lambda leaf: None, outputs)
+    self._unflatten = nests.Unflattener(outputs)
     self._context: Any = context.context()
     in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
@@ -170,8 +169,13 @@ class CompiledFunction:
       tf.convert_to_tensor(leaf, spec.dtype)
       for leaf, spec in zip(leaves, self.argument_specs, strict=True)
     ]
-    outputs = [tf.convert_to_tensor(leaf) for leaf in self._call(*inputs)]
-    return self._with_absent(outputs)
+    output = self._call(*inputs)
+    self.output_structure = tree.map_structure(lambda leaf: None, output)
+    self._unflatten = nests.Unflattener(output)
+    return [
+      None if leaf is None else tf.convert_to_tensor(leaf)
+      for leaf in tree.flatten(output)
+    ]
 
   def _execute(self, leaves: Sequence[Any]) -> list[Any]:
     inputs = [
@@ -187,34 +191,19 @@ class CompiledFunction:
       self._attributes,
       self._context,
     )
-    return self._with_absent(outputs)
-
-  def _with_absent(self, outputs: list[Any]) -> list[Any]:
     for place in self._absent:
       outputs.insert(place, None)
     return outputs
 
   @property
   def open_slices(self) -> list[str]:
-    """See `xla_checks.find_open_slices`; none without XLA."""
+    """See `find_open_slices`; none without XLA."""
     if not self._is_for_xla:
       return []
-    return runtime.xla_checks.find_open_slices(self._function)
-
-  @property
-  def output_structure(self) -> types.Nest:
-    """The structure of the output, with None for each leaf."""
-    if not self._output_structure:
-      raise ValueError(
-        'An eager function must be called once before its output_structure is '
-        'known, got no call.'
-      )
-    return self._output_structure[0]
+    return find_open_slices(self._function)
 
   def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
     """Packs leaves into the structure of the output."""
-    if self.is_eager:
-      return nests.Unflattener(self.output_structure)(leaves)
     return self._unflatten(leaves)
 
 
@@ -239,8 +228,10 @@ def compile_variable_reads(
 
 
 def specs_of(nest: types.Nest) -> types.Nest:
-  """Returns the `tf.TensorSpec`s of a nest of tensors or arrays."""
-  return tree.map_structure(lambda x: tf.TensorSpec(x.shape, x.dtype), nest)
+  """Returns the `tf.TensorSpec`s of a nest of tensors, arrays or None."""
+  return tree.map_structure(
+    lambda x: None if x is None else tf.TensorSpec(x.shape, x.dtype), nest
+  )
 
 
 def trace(
@@ -250,19 +241,13 @@ def trace(
 
   Loops need it, as their bodies cannot create variables.
   """
-  found: list[types.Nest] = []
 
-  def look(*leaves):
-    output = nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
-    found[:] = [
-      tree.map_structure(
-        lambda x: None if x is None else tf.TensorSpec(x.shape, x.dtype), output
-      )
-    ]
+  def call(*leaves):
+    return nests.plain(function(*tree.unflatten_as(tuple(signature), leaves)))
 
+  traced = tf.function(call, autograph=False)
   specs = specs_of(tree.flatten(signature))
-  tf.function(look, autograph=False).get_concrete_function(*specs)
-  return found[0]
+  return specs_of(traced.get_concrete_function(*specs).structured_outputs)
 
 
 def compile_policy(
@@ -326,3 +311,74 @@ def set_xla_flags() -> None:
     wanted[_SEVERAL_THREADS] = 'false'
   missing = [f'{k}={v}' for k, v in wanted.items() if k not in flags]
   os.environ['XLA_FLAGS'] = ' '.join(part for part in (flags, *missing) if part)
+
+
+# Functions that call Python or print, by operation.
+_OF_PYTHON = {
+  'PrintV2': 'tf.print',
+  'EagerPyFunc': 'tf.py_function',
+  'PyFunc': 'tf.numpy_function',
+  'PyFuncStateless': 'tf.numpy_function',
+}
+
+
+def _check_calls_no_python(function: Any) -> None:
+  """Refuses prints and calls to Python, which XLA cannot compile."""
+  found = {
+    _OF_PYTHON[node.op]
+    for body in _bodies_of(function)
+    for node in body
+    if node.op in _OF_PYTHON
+  }
+  if found:
+    raise SettingError(
+      'jit_compile',
+      f'must be false for a function that calls {" and ".join(sorted(found))}, '
+      'which XLA cannot compile; got true, the default of long runs and of '
+      'compiled programs.',
+    )
+
+
+def find_open_slices(function: Any) -> list[str]:
+  """Finds slices, such as `x[i]`, with an index known only at run time.
+
+  TensorFlow 2.8 may or may not pass the size of such a slice to XLA, depending
+  on how busy the machine is. So two processes may compile programs that round
+  differently. `tf.gather(x, i)` returns the same values, and XLA always
+  compiles it in the same way. Returns the operations' names, sorted.
+  """
+  bodies = _bodies_of(function)
+  return sorted({name for body in bodies for name in _open_slices_of(body)})
+
+
+def _bodies_of(function: Any) -> list[Sequence[Any]]:
+  """Returns the nodes of a concrete function and of its callees."""
+  graph = function.graph.as_graph_def()
+  return [graph.node, *(one.node_def for one in graph.library.function)]
+
+
+# Operations whose output does not depend on the values of their inputs.
+_KNOWN = ('Const', 'Rank', 'Shape', 'ShapeN', 'Size')
+
+
+def _open_slices_of(nodes: Sequence[Any]) -> list[str]:
+  """Returns the open slices of one graph; its arguments are not nodes."""
+  known: set[str] = set()  # Constants, and values computed from them.
+  size = -1
+  while size < len(known):
+    size = len(known)
+    for node in nodes:
+      inputs = set(map(_name_of, node.input))
+      if node.op in _KNOWN or (inputs and inputs <= known):
+        known.add(node.name)
+  return [
+    node.name
+    for node in nodes
+    if node.op == 'StridedSlice'
+    and not known.issuperset(map(_name_of, node.input[1:]))
+  ]
+
+
+def _name_of(reference: str) -> str:
+  """Returns the name of the node that an input refers to."""
+  return reference.lstrip('^').partition(':')[0]

@@ -20,11 +20,8 @@ def check(argument: str, names: Sequence[str]) -> None:
       raise SettingError(
         argument, f"must be names like 'CPU:0' or 'GPU:1', got {name!r}."
       )
-  if not names:
-    return
-  import tensorflow as tf  # noqa: PLC0415  Not needed without names.
+    import tensorflow as tf  # noqa: PLC0415  Not needed without names.
 
-  for name in names:
     kind, index = name.split(':')
     num_devices = len(tf.config.list_physical_devices(kind))
     if kind != 'CPU' and int(index) >= num_devices:
@@ -51,17 +48,16 @@ def prepare(argument: str, names: Sequence[str]) -> None:
   arguments and errors see `check`.
   """
   check(argument, names)
-  if not names:
+  last_cpu = max((int(n[4:]) for n in names if n.startswith('CPU')), default=0)
+  if not last_cpu:
     return
   import tensorflow as tf  # noqa: PLC0415  As in `check`.
 
-  last_cpu = max((int(n[4:]) for n in names if n.startswith('CPU')), default=0)
-  if last_cpu:
-    with contextlib.suppress(RuntimeError):  # Already in use; checked below.
-      tf.config.set_logical_device_configuration(
-        tf.config.list_physical_devices('CPU')[0],
-        [tf.config.LogicalDeviceConfiguration()] * (last_cpu + 1),
-      )
+  with contextlib.suppress(RuntimeError):  # Already in use; checked below.
+    tf.config.set_logical_device_configuration(
+      tf.config.list_physical_devices('CPU')[0],
+      [tf.config.LogicalDeviceConfiguration()] * (last_cpu + 1),
+    )
   available = len(tf.config.list_logical_devices('CPU'))
   if last_cpu >= available:
     raise SettingError(

@@ -15,9 +15,9 @@ import ipaddress
 import itertools
 import os
 import socket
+import stat
 import struct
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
 
 import psutil
 from absl import logging
@@ -26,27 +26,17 @@ _IP = (socket.AF_INET, socket.AF_INET6)
 
 _SO_ATTACH_FILTER = _SO_GET_FILTER = 26
 
-# Opcodes of classic BPF, and the offset of a packet's interface index.
-_LOAD_WORD, _LOAD_BYTE = 0x20, 0x30
-_AND = 0x54
-_JUMP_IF_EQUAL = 0x15
-_RETURN = 0x06
-_INTERFACE_INDEX = 0xFFFFF000 + 8
-_NETWORK_HEADER = 0xFFF00000
-# Offsets in the network header: version (upper half of a byte), and destination
-# address.
-_VERSION_BITS = 0xF0
+# Opcodes of classic BPF, and offsets of a packet's interface index and of its
+# network header.
+_LOAD_WORD, _LOAD_BYTE, _AND, _JUMP_IF_EQUAL, _RETURN = (
+  0x20, 0x30, 0x54, 0x15, 0x06,
+)  # fmt: skip
+_INTERFACE_INDEX, _NETWORK_HEADER = 0xFFFFF000 + 8, 0xFFF00000
+# Offsets in that header, by IP version.
 _RECEIVER_AT = {4: 16, 6: 24}
-
-_ALL_BYTES = 0xFFFFFFFF
-_NO_BYTES = 0
-
-
 # Operation, instructions to skip if it is true and if it is false, operand.
-_Instruction: TypeAlias = tuple[int, int, int, int]
 _INSTRUCTION = struct.Struct('HBBI')
-# Number of instructions, and their address.
-_PROGRAM = struct.Struct('HP')
+_ACCEPT, _REJECT = (_RETURN, 0, 0, 0xFFFFFFFF), (_RETURN, 0, 0, 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,16 +88,11 @@ def of_network(network: str) -> Interface:
     ValueError: If this machine is not in it, listing its interfaces.
   """
   found = _find_addresses()
-  try:
+  chosen = found.get(network, [])
+  with contextlib.suppress(ValueError):  # A name.
     range_ = ipaddress.ip_network(network, strict=False)
-  except ValueError:
-    chosen = found.get(network, [])
-  else:
-    chosen = [
-      address
-      for address in itertools.chain(*found.values())
-      if ipaddress.ip_address(address) in range_
-    ]
+    own = itertools.chain(*found.values())
+    chosen = [one for one in own if ipaddress.ip_address(one) in range_]
   if chosen:
     return of_address(chosen[0])
   known = ', '.join(f'{name} ({" ".join(a)})' for name, a in found.items())
@@ -124,8 +109,8 @@ def addresses_to_bind(interface: Interface) -> list[str]:
   """
   found = _find_addresses()
   own = [one for name in LOOPBACK.names for one in found.get(name, ())]
-  is_other = interface.host not in (LOOPBACK.host, *own)
-  return [*own, interface.host] if is_other else own
+  is_own = interface.host in (LOOPBACK.host, *own)
+  return own if is_own else [*own, interface.host]
 
 
 def _find_addresses() -> dict[str, list[str]]:
@@ -157,14 +142,13 @@ def restrict(port: int, interface: Interface = LOOPBACK) -> None:
   Raises:
     ValueError: If no socket of this process listens there.
   """
-  instructions = _write_filter(interface)
+  program = _write_filter(interface)
   is_listening = False
   for server in _sockets_at(port):
-    listens = False
+    listens = bool(server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
+    is_listening |= listens
     try:
-      listens = bool(server.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
-      is_listening |= listens
-      _attach(server, instructions)
+      _attach(server, program)
     except OSError as error:
       if not listens:
         continue  # A connection that has ended meanwhile.
@@ -181,69 +165,51 @@ def restrict(port: int, interface: Interface = LOOPBACK) -> None:
 
 
 def _sockets_at(port: int) -> Iterator[socket.socket]:
-  """Yields this process's TCP sockets at a local port."""
+  """Yields duplicates of this process's TCP sockets at a local port."""
   for name in os.listdir('/proc/self/fd'):
-    try:
-      borrowed = socket.socket(
-        socket.AF_INET6, socket.SOCK_STREAM, fileno=int(name)
-      )
-    except OSError:  # Not a socket, or closed by now.
-      continue
-    is_it = False
-    with contextlib.suppress(OSError):
-      protocol = borrowed.getsockopt(socket.SOL_SOCKET, socket.SO_PROTOCOL)
-      is_tcp = protocol == socket.IPPROTO_TCP
-      is_it = is_tcp and borrowed.getsockname()[1] == port
-    try:
-      if is_it:
-        yield borrowed
-    finally:
-      borrowed.detach()
+    with contextlib.suppress(OSError):  # Closed meanwhile.
+      if not stat.S_ISSOCK(os.stat(int(name)).st_mode):
+        continue
+      with socket.socket(fileno=os.dup(int(name))) as one:
+        is_tcp = one.family in _IP and one.type == socket.SOCK_STREAM
+        if is_tcp and one.getsockname()[1] == port:
+          yield one
 
 
-def _write_filter(interface: Interface) -> list[_Instruction]:
-  """Builds a filter: from loopback all packets, else those to the host."""
-  own = [name for name in interface.names if name in LOOPBACK.names]
-  others = [name for name in interface.names if name not in LOOPBACK.names]
-  # Comparisons of the accumulator, of which all must hold, and their loads.
-  demand = [(_JUMP_IF_EQUAL, socket.if_nametoindex(name)) for name in others]
-  if others:
+def _write_filter(interface: Interface) -> bytes:
+  """Writes a filter: from loopback all packets, else those to the host."""
+  program = [(_LOAD_WORD, 0, 0, _INTERFACE_INDEX)]
+  for name in LOOPBACK.names:
+    index = socket.if_nametoindex(name)
+    program += [(_JUMP_IF_EQUAL, 0, 1, index), _ACCEPT]
+
+  def require(value: int) -> None:
+    """Rejects packets unless the value loaded last is this one."""
+    program.extend([(_JUMP_IF_EQUAL, 1, 0, value), _REJECT])
+
+  for name in set(interface.names).difference(LOOPBACK.names):
+    require(socket.if_nametoindex(name))
     host = ipaddress.ip_address(interface.host)
-    demand += [
-      (_LOAD_BYTE, _NETWORK_HEADER),
-      (_AND, _VERSION_BITS),
-      (_JUMP_IF_EQUAL, host.version << 4),
-    ]
+    # The version is the upper half of a byte.
+    program += [(_LOAD_BYTE, 0, 0, _NETWORK_HEADER), (_AND, 0, 0, 0xF0)]
+    require(host.version << 4)
     start = _NETWORK_HEADER + _RECEIVER_AT[host.version]
     for i in range(0, len(host.packed), 4):
-      word = int.from_bytes(host.packed[i : i + 4], 'big')
-      demand += [(_LOAD_WORD, start + i), (_JUMP_IF_EQUAL, word)]
-  else:
-    demand = [(_RETURN, _NO_BYTES)]
-  size = len(demand)
-  return [
-    (_LOAD_WORD, 0, 0, _INTERFACE_INDEX),
-    *(
-      (_JUMP_IF_EQUAL, len(own) - 1 - i + size, 0, socket.if_nametoindex(name))
-      for i, name in enumerate(own)
-    ),
-    *(
-      (code, 0, size - i if code == _JUMP_IF_EQUAL else 0, operand)
-      for i, (code, operand) in enumerate(demand)
-    ),
-    (_RETURN, 0, 0, _ALL_BYTES),
-    (_RETURN, 0, 0, _NO_BYTES),
-  ]
+      program.append((_LOAD_WORD, 0, 0, start + i))
+      require(int.from_bytes(host.packed[i : i + 4], 'big'))
+    program.append(_ACCEPT)
+  program.append(_REJECT)
+  return b''.join(_INSTRUCTION.pack(*instruction) for instruction in program)
 
 
-def _attach(server: socket.socket, parts: Sequence[_Instruction]) -> None:
+def _attach(server: socket.socket, instructions: bytes) -> None:
   """Attaches a packet filter to a socket."""
-  instructions = b''.join(_INSTRUCTION.pack(*part) for part in parts)
+  count = len(instructions) // _INSTRUCTION.size
   memory = ctypes.create_string_buffer(instructions)
-  program = _PROGRAM.pack(len(parts), ctypes.addressof(memory))
+  program = struct.pack('HP', count, ctypes.addressof(memory))
   server.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
   # Linux returns the filter; other systems may have ignored it silently.
   size = len(instructions)
   found = server.getsockopt(socket.SOL_SOCKET, _SO_GET_FILTER, size)
-  if len(found) != len(parts):
+  if len(found) != count:
     raise OSError('the filter was not attached')

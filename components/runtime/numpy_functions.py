@@ -19,7 +19,6 @@ import tree
 
 from repertory.components.runtime import compilation
 
-_NUM_COMPARISONS = 3
 # Maximum number of multiplications in all matrix products of a call, above
 # which NumPy has no advantage, and in a matrix–vector product, above which BLAS
 # uses threads that cost more than the product.
@@ -135,26 +134,9 @@ def find(
   # Without wrapped operations there is an accelerator.
   if compiled.is_eager or not compilation.WRAPS_OPERATIONS:
     return None
-  try:
-    act = _make_act(policy, num_rows, version, with_extras)
-    random = np.random.default_rng(0)
-    for _ in range(_NUM_COMPARISONS):
-      leaves = [_draw(random, spec) for spec in compiled.argument_specs]
-      ours, theirs = act(*leaves), compiled(*leaves)
-      if len(ours) != len(theirs) or not all(map(_are_alike, ours, theirs)):
-        return None
-  except Exception:  # TensorFlow acts, whatever the reason.
-    return None
-  return act
-
-
-def _make_act(
-  policy: Any, num_rows: int, version: Callable[[], int], with_extras: bool
-) -> Callable[..., list[np.ndarray]]:
-  weights = Weights(num_rows)
-  step: Any = forward(policy, weights)
+  weights, read_at = Weights(num_rows), None
+  step: Any = None
   num_state = len(tree.flatten(policy.initial_state([0])))
-  read_at = None
 
   def act(*leaves):
     nonlocal read_at
@@ -173,6 +155,16 @@ def _make_act(
     )
     return [*action, *(extras if with_extras else ()), *after]
 
+  try:
+    step = forward(policy, weights)
+    random = np.random.default_rng(0)
+    for _ in range(3):
+      leaves = [_draw(random, spec) for spec in compiled.argument_specs]
+      ours, theirs = act(*leaves), compiled(*leaves)
+      if len(ours) != len(theirs) or not all(map(_are_alike, ours, theirs)):
+        return None
+  except Exception:  # TensorFlow acts, whatever the reason.
+    return None
   return act
 
 

@@ -8,7 +8,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import types
-from repertory.components.runtime import xla_checks
+from repertory.components.runtime import compilation
 
 
 def rows(nest: types.Nest, numbers: Sequence[int]) -> types.Nest:
@@ -33,7 +33,7 @@ def assert_close(found: types.Nest, expected: types.Nest, message: str) -> None:
 
 def assert_compiles_alike(function: Any) -> None:
   """Fails if XLA may compile a concrete function in different ways."""
-  found = xla_checks.find_open_slices(function)
+  found = compilation.find_open_slices(function)
   assert not found, (
     'Slices such as x[i] must have indices known when they are traced, or XLA '
     f'may compile them in different ways; got {found}. Use tf.gather(x, i).'

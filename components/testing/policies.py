@@ -113,34 +113,24 @@ class PolicyConformance:
 
   def test_rows_are_independent(self):
     policy = self.make_policy()
-    state, other = self.live(policy, 1), self.live(policy, 2)
-    observation, elsewhere = self.observe(3), self.observe(4)
     step_types = tf.fill([self.num_environments], _MID)
-    whole = policy.act(observation, step_types, state)
+    ours = self.observe(3), step_types, self.live(policy, 1)
+    theirs = self.observe(4), step_types, self.live(policy, 2)
+    both = tree.map_structure(lambda *parts: tf.concat(parts, 0), ours, theirs)
+    whole = policy.act(*ours)
     for row in (0, self.num_environments - 1):
-
-      def mix(ours, theirs, row=row):
-        chosen = [i == row for i in self.all_ids]
-        shape = [-1, *[1] * (len(ours.shape) - 1)]
-        return tf.where(np.reshape(chosen, shape), ours, theirs)
-
-      mixed = policy.act(
-        tree.map_structure(mix, observation, elsewhere),
-        step_types,
-        tree.map_structure(mix, state, other),
-      )
-      alone = policy.act(
-        comparing.rows(observation, [row]),
-        step_types[:1],
-        comparing.rows(state, [row]),
-      )
       message = f'Row {row} of the output must depend on that row only'
       expected = comparing.rows(whole, [row])
+      mixed = [i + (i != row) * self.num_environments for i in self.all_ids]
       comparing.assert_same(
-        comparing.rows(mixed, [row]), expected, f'{message}, not on others.'
+        comparing.rows(policy.act(*comparing.rows(both, mixed)), [row]),
+        expected,
+        f'{message}, not on others.',
       )
       comparing.assert_close(
-        alone, expected, f'{message}, not on the number of rows.'
+        policy.act(*comparing.rows(both, [row])),
+        expected,
+        f'{message}, not on the number of rows.',
       )
 
   def test_ended_rows_keep_their_state(self):

@@ -66,27 +66,26 @@ class UpdateConformance:
 
   def test_its_variables_exist_beforehand(self):
     network = self.make_network()
-    made = {id(variable) for variable in network.variables}
+    made = {v.ref() for v in network.variables}
     update = self.make_update(network)
-    late = [v for v in network.variables if id(v) not in made]
+    late = [v for v in network.variables if v.ref() not in made]
     interfaces.refuse_late(late, 'make_update')
     interfaces.call_update(update, self.make_sample(0))
 
   def test_exports_variables_of_the_network(self):
     network = self.make_network()
-    exported = self.make_update(network).exports['policy']
-    ours = {id(variable) for variable in network.variables}
-    assert len(exported) > 0, "exports['policy'] must not be empty."
-    assert all(id(variable) in ours for variable in exported), (
+    exported = {v.ref() for v in self.make_update(network).exports['policy']}
+    assert exported, "exports['policy'] must not be empty."
+    assert exported <= {v.ref() for v in network.variables}, (
       "exports['policy'] must be variables of the network itself, with which "
       'policies act.'
     )
 
   def test_exports_belong_to_its_variables(self):
     update = self.start()
-    owned = {id(variable) for variable in update.variables}
+    owned = {v.ref() for v in update.variables}
     for name, variables in update.exports.items():
-      assert all(id(variable) in owned for variable in variables), (
+      assert owned.issuperset(v.ref() for v in variables), (
         f'exports[{name!r}] must be in `variables`, or checkpoints lack it.'
       )
 

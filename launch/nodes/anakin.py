@@ -164,7 +164,8 @@ def make_transport(
   """Makes the transport in a compiled loop, or raises SettingError."""
   items, table = experience.items, experience.table
   kind = type(items)
-  if kind is adders.Sequences and table.is_queue:
+  is_queue = table.is_queue and experience.min_priority is None
+  if kind is adders.Sequences and is_queue:
     return anakin.UnrollTransport(experience, num_environments)
   if not table.is_queue:
     if kind is adders.Transitions:

@@ -235,7 +235,7 @@ def _ratio(table: replay.TableSpec) -> float | None:
 
 def _check_repeats(learner: learners.LearnerState) -> None:
   """Raises ValueError if XLA may compile the update nondeterministically."""
-  found = learner.open_slices
+  found = learner.compiled.open_slices
   if found:
     raise ValueError(
       'A deterministic run must have no slices x[i] with indices known only '

@@ -72,7 +72,7 @@ def test_environments_share_random_steps(num_environments, steps):
   builder, spec = _make_builder('sac', num_random_steps=100), _make_spec()
   acting = builder_lib.Acting(spec, num_environments, 0)
   policy = builder.make_policy(builder.make_network(spec), acting)
-  assert policy.describe([0]) == {'num_random_steps': steps}
+  assert policy._num_random_steps == steps
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def test_value_that_is_no_number_is_named():
   [
     ([_Recorded], 'must be a mapping of names to factories, got'),
     ({'count': _Recorded}, "not one of .*count.*; got 'count'"),
-    ({'a': _Recorded()}, r"for 'a'\. Write _Recorded\."),
+    ({'a': _Recorded()}, r"got .*_Recorded.* for 'a'\."),
     ({'a': 3}, "got 3 for 'a'"),
   ],
 )

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components.anakin import sum_tree
+from repertory.components.anakin import replay_transport
 
 _NUM_SET, _NUM_RUNS, _RUN, _NUM_DRAWN = 7, 2, 5, 40
 
@@ -14,7 +14,7 @@ _NUM_SET, _NUM_RUNS, _RUN, _NUM_DRAWN = 7, 2, 5, 40
 @functools.cache
 def _compiled(size, jit_compile=False):
   """Returns a tree that tests share, and its compiled methods."""
-  tree = sum_tree.TensorSumTree(size)
+  tree = replay_transport.TensorSumTree(size)
   length = min(_RUN, size)
 
   def compile_method(method):
@@ -78,7 +78,7 @@ def test_equals_a_search_from_the_first_on(size, jit_compile):
 def test_a_run_may_reach_over_the_nodes_of_two_levels():
   """A run that ends at the last item, of nodes 31 and 32 of the first level."""
   size = 1025
-  tree, weights = sum_tree.TensorSumTree(size), np.zeros(size)
+  tree, weights = replay_transport.TensorSumTree(size), np.zeros(size)
   weights[size - 70 :] = np.arange(1, 71)
   tree.set_runs(tf.constant([size - 70]), 70, tf.constant([weights[-70:]]))
   assert tree.total().numpy() == 70 * 71 / 2

@@ -14,6 +14,8 @@ from repertory.components.config import lazy_imports
 if TYPE_CHECKING:
   from own_package import letters
   from own_package.numbers import Number
+  from own_package.words import *
+__all__ = ['WORD', 'say']
 __getattr__, __dir__ = lazy_imports.modules(__name__)
 """
 
@@ -25,6 +27,7 @@ def _own_package(request, tmp_path, monkeypatch):
   (folder / '__init__.py').write_text(_PACKAGE)
   (folder / 'numbers.py').write_text('class Number: pass\n')
   (folder / 'letters.py').write_text('ALPHA = 1\n')
+  (folder / 'words.py').write_text('WORD = 1\ndef say(): pass\nHIDDEN = 2\n')
   (folder / 'broken.py').write_text('import not_there_at_all\n')
   path = folder.parent
   if request.param == 'zip':
@@ -41,16 +44,19 @@ def test_imports_what_is_asked_for(own_package):
   assert own_package.letters.ALPHA == 1
   assert 'own_package.numbers' not in sys.modules
   assert own_package.Number is sys.modules['own_package.numbers'].Number
+  assert 'own_package.words' not in sys.modules
+  assert own_package.say is sys.modules['own_package.words'].say
 
 
 def test_lists_what_can_be_asked_for(own_package):
-  assert {'Number', 'numbers', 'letters', 'broken'} <= set(dir(own_package))
+  expected = {'Number', 'numbers', 'letters', 'broken', 'WORD', 'say'}
+  assert expected <= set(dir(own_package))
   assert 'own_package.numbers' not in sys.modules
 
 
 def test_others_are_no_attributes(own_package):
-  assert not hasattr(own_package, 'words')
-  with pytest.raises(AttributeError, match=r"'own_package'.*'words'"):
-    own_package.words  # noqa: B018
-  with pytest.raises(ImportError, match='words'):
-    exec('from own_package import words')
+  assert not hasattr(own_package, 'HIDDEN')
+  with pytest.raises(AttributeError, match=r"'own_package'.*'absent'"):
+    own_package.absent  # noqa: B018
+  with pytest.raises(ImportError, match='absent'):
+    exec('from own_package import absent')

@@ -5,8 +5,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from repertory.components import networks, specs
-from repertory.components.distributions import bounded_gaussian
+from repertory.components import distributions, networks, specs
 
 _UNLIMITED = [[0.3, -1.0], [9.0, 0.0]]
 _LOG_SCALE = [[0.5, -1.0], [-2.0, 0.0]]
@@ -15,7 +14,7 @@ _PARAMETERS = tf.constant(np.concatenate([_UNLIMITED, _LOG_SCALE], -1), 'float')
 
 def test_density_is_that_of_gaussians_about_tanh():
   action = np.array([[1.0, -1.0], [0.2, 0.5]])
-  found = bounded_gaussian.BoundedGaussian(2).log_prob(
+  found = distributions.BoundedGaussian(2).log_prob(
     _PARAMETERS, tf.constant(action, tf.float32)
   )
   expected = []
@@ -31,7 +30,7 @@ def test_density_is_that_of_gaussians_about_tanh():
 
 
 def test_samples_are_cut_to_the_bounds():
-  distribution = bounded_gaussian.BoundedGaussian(2)
+  distribution = distributions.BoundedGaussian(2)
   assert distribution.num_parameters == 4
   noise = tf.constant([[[0.1, 1.0], [-2.0, 9.0]], [[0.0, 0.0], [3.0, -9.0]]])
   found = distribution.sample(_PARAMETERS, noise)
@@ -49,7 +48,7 @@ def test_samples_are_cut_to_the_bounds():
 
 def test_deviations_are_limited():
   parameters = tf.constant([[0.0, -100.0], [0.0, 100.0]])
-  distribution = bounded_gaussian.BoundedGaussian(1)
+  distribution = distributions.BoundedGaussian(1)
   found = distribution.log_prob(parameters, tf.zeros([2, 1]))
   # The density of the mean is 1 / (σ √2π).
   expected = [5 - 0.5 * math.log(2 * math.pi), -2 - 0.5 * math.log(2 * math.pi)]

@@ -1,4 +1,4 @@
-"""Tests of `components/distributions/squashed_gaussian.py`."""
+"""Tests of `components/distributions/gaussian.py`."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components.distributions import squashed_gaussian
+from repertory.components import distributions
 
 
 def normal_below(x):
@@ -20,7 +20,7 @@ def constant(values):
 
 def sample(mean, log_scale, noise):
   """Each argument `[B, D]`."""
-  distribution = squashed_gaussian.SquashedGaussian(np.shape(mean)[-1])
+  distribution = distributions.SquashedGaussian(np.shape(mean)[-1])
   parameters = constant(np.concatenate([mean, log_scale], axis=-1))
   assert parameters.shape[-1] == distribution.num_parameters
   return distribution.sample(parameters, constant(noise))
@@ -58,7 +58,7 @@ def test_is_exact_where_tanh_is_flat(u):
   with tf.GradientTape() as tape:
     parameters = constant(np.concatenate([means, 0 * means], axis=-1))
     tape.watch(parameters)
-    action, log_prob = squashed_gaussian.SquashedGaussian(1).sample(
+    action, log_prob = distributions.SquashedGaussian(1).sample(
       parameters, tf.zeros([2, 1])
     )
   correction = -2 * math.log1p(math.exp(-2 * u))

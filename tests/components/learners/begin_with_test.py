@@ -20,10 +20,6 @@ class _Learner(learners.LearnerState):
   def step(self):
     raise NotImplementedError
 
-  @property
-  def open_slices(self):
-    return []
-
 
 def make(name, seed):
   tf.random.set_seed(seed)

@@ -147,10 +147,6 @@ class TestStep:
     ):
       _make([1.0], Uncompilable(), jit_compile=True)
 
-  def test_element_spec_must_be_known(self):
-    with pytest.raises(ValueError, match=r'element_spec must .*list_iterator'):
-      learners.GradientLearner(_Linear(), iter([]))
-
   def test_target_age_is_that_at_the_step_that_takes_the_batch(self):
     class WithTargets(_Linear):
       def __call__(self, sample):
@@ -519,15 +515,3 @@ class TestEager:
     saved, expected = learner.save(), twin.save()
     for name in expected.keys() - {'learner_steps', 'max_priority'}:
       np.testing.assert_allclose(saved[name], expected[name], 1e-5)
-
-
-@pytest.mark.parametrize(
-  ('settings', 'message'),
-  [
-    ({'action': 'stpo'}, "action must be one of stop, skip; got 'stpo'"),
-    ({'max_skips': -1}, 'max_skips must be at least 0, got -1'),
-  ],
-)
-def test_wrong_settings_of_divergence(settings, message):
-  with pytest.raises(ValueError, match=message):
-    learners.Divergence(**settings)

@@ -113,11 +113,6 @@ def test_has_its_variables_when_it_is_made():
   assert len(network.variables) == before == 2 + 3 * 4
 
 
-def test_refuses_several_outputs_of_implicit_quantiles():
-  with pytest.raises(ValueError, match='num_outputs must be None if implicit'):
-    make(implicit=True, num_outputs=2)
-
-
 @pytest.mark.parametrize('sigma', [0.1, 0.5])
 def test_noisy_layer_begins_as_published(sigma):
   tf.random.set_seed(0)

@@ -35,12 +35,6 @@ def assert_close(found, expected):
 
 
 class TestParts:
-  def test_refuses_other_cores(self):
-    with pytest.raises(
-      ValueError, match=r"kind must be one of \[.*'lstm'.*\], got 'rnn'"
-    ):
-      networks.make_core('rnn', H)
-
   @pytest.mark.parametrize('kind', ['none', 'lstm', 'gru'])
   def test_state_spec(self, kind):
     network, _ = make_network(kind)

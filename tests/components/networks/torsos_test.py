@@ -198,9 +198,3 @@ class TestCheckObservation:
   def test_refuses_other_objects(self, spec, message):
     with pytest.raises(ValueError, match=message):
       networks.check_observation(spec)
-
-  def test_refuses_other_torsos_even_without_images(self):
-    vector = specs.Array((3,), np.float32)
-    message = r"image_torso must be one of \['auto', 'nature', .*got 'vgg'"
-    with pytest.raises(ValueError, match=message):
-      networks.check_observation(vector, 'vgg')

@@ -44,10 +44,6 @@ class TestMakeBody:
       x = np.maximum(linear(values, f'linear_{i}', x), 0)
     np.testing.assert_allclose(body(normal(6, 3)), x, rtol=1e-4, atol=1e-5)
 
-  def test_refuses_unknown_kinds(self):
-    with pytest.raises(ValueError, match=r"kind must be one of .*, got 'mpl'"):
-      networks.make_trunk('mpl', (3,))
-
 
 class TestLayerNormMLP:
   def test_equals_numpy(self):

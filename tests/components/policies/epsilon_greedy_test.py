@@ -61,12 +61,6 @@ class TestEpsilonLadder:
   def test_equation(self, n, expected):
     np.testing.assert_allclose(policies.epsilon_ladder(n), expected, rtol=1e-12)
 
-  def test_needs_an_environment(self):
-    with pytest.raises(
-      ValueError, match='num_environments must be at least 1, got 0'
-    ):
-      policies.epsilon_ladder(0)
-
 
 class TestEpsilonGreedyPolicy:
   def test_random_actions_are_as_frequent_as_epsilon(self):
@@ -113,8 +107,6 @@ class TestEpsilonGreedyPolicy:
   def test_wrong_settings(self):
     with pytest.raises(ValueError, match=r'epsilons must be in \[0, 1\]'):
       policies.EpsilonGreedyPolicy(table_network, [0.5, 1.1], 0)
-    with pytest.raises(ValueError, match=r'anneal_steps .* at least 0, got -1'):
-      policies.EpsilonGreedyPolicy(table_network, [0.5], 0, anneal_steps=-1)
 
 
 class TestAnnealing:
@@ -155,13 +147,14 @@ class TestAnnealing:
     assert np.any(run(make(0), ids, values, 30) != greedy)
 
 
-class TestNoisyEpsilonGreedyPolicy:
+class TestNoisyNetworks:
   size = 6
 
   def make(self, epsilons=(0.0,) * 8, seed=3):
-    return policies.NoisyEpsilonGreedyPolicy(
-      lambda observation, noise: observation + noise, self.size, epsilons, seed
-    )
+    return policies.EpsilonGreedyPolicy(
+      lambda observation, noise: observation + noise, epsilons, seed,
+      noise_size=self.size,
+    )  # fmt: skip
 
   def run(self, policy, ids):
     return run(policy, ids, tf.zeros([len(ids), self.size]), 60)

@@ -41,7 +41,6 @@ def _make_stochastic(core='none', evaluation=False, actions=None):
     networks.ObservationTorso(_FLAT, ()),
     networks.make_core(core, 4),
     networks.ActorCriticHead(distribution.num_parameters, (8, 8)),
-    networks.ObservationNormalizer(_FLAT, 1.0),
   )
   network.create_variables(_FLAT)
   return policies.StochasticPolicy(
