@@ -12,10 +12,10 @@ from dm_env import specs
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.environments.adapters import extras, gymnasium_spaces
-from repertory.environments.batches.batch_columns import (
+from repertory.environments.batches.layout import (
   EnvironmentContractError,
+  Nest,
 )
-from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import headless, rendering
 from repertory.environments.values import argument_checks, casting
 
@@ -254,7 +254,9 @@ def draw(env: Any) -> Any:
 def _check_interface(env: Any, error: Exception) -> None:
   """Raises a helpful error for an environment with the interface of old Gym."""
   keyword = re.search(r"reset\(\) got an unexpected .* '(\w+)'", str(error))
-  count = re.search(r'to unpack \(expected 5(?:, got (\d+))?\)', str(error))
+  count = re.search(
+    r'to unpack \(expected 5(?:, got (\d+))?\)|non-iterable (\w+)', str(error)
+  )
   file = traceback.extract_tb(error.__traceback__)[-1].filename
   if keyword is not None:
     message = (
@@ -266,7 +268,7 @@ def _check_interface(env: Any, error: Exception) -> None:
   elif count is not None and 'gymnasium' in file:  # Here, or in a wrapper.
     message = (
       '`step` must return five values, observation, reward, terminated, '
-      f"truncated and info, got {count[1] or 'more'}. Old Gym's `done` is "
+      f"truncated and info, got {count[1] or count[2] or 'more'}. Old Gym's `done` is "
       '`terminated` if the task is over, and `truncated` if a time limit cuts '
       'it off.'
     )

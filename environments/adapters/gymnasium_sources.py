@@ -69,11 +69,10 @@ class VectorEnvSource(vector_batch.VectorSource):
       for name, space in zip(('observation', 'action'), spaces)
     )
     self._shift, self._encode = observation.decode, action.encode
-    self._layout = layout.NestLayout(observation.spec, 'observation')
-    leaves = [self._converted(leaf) for leaf in self._layout.specs]
-    self._conversions = [convert for _, convert in leaves]
-    observation_spec = self._layout.unflatten([spec for spec, _ in leaves])
-    super().__init__(size, observation_spec, action.spec)
+    nest = layout.NestLayout(observation.spec, 'observation')
+    leaves, functions = zip(*map(self._converted, nest.specs))
+    self._convert = nest.mapper(functions)
+    super().__init__(size, nest.unflatten(leaves), action.spec)
 
   def _converted(self, leaf: specs.Array) -> tuple[specs.Array, Any]:
     """Returns the spec of a leaf, and a function that copies it, `[B, ...]`."""
@@ -107,10 +106,7 @@ class VectorEnvSource(vector_batch.VectorSource):
     return found
 
   def _decode(self, observation: Any) -> Nest:
-    nest = self._shift(observation)
-    if self._layout.is_leaf:
-      return self._conversions[0](nest)
-    return self._layout.map(self._conversions, nest)
+    return self._convert(self._shift(observation))
 
   def render(self, slots: Sequence[int]) -> rendering.Frames:
     # It renders all slots.

@@ -10,9 +10,9 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components.runtime import random_streams
+from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import previous_action
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
@@ -180,7 +180,7 @@ class TensorEnvironment(abc.ABC):
     # Valid actions in the rows that are restarted.
     idle = tf.nest.map_structure(
       lambda spec, leaf: tf.broadcast_to(
-        previous_action.make_initial_action(spec), leaf.shape
+        layout.make_initial_action(spec), leaf.shape
       ),
       self.action_spec(),
       action,

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
+from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.tensor import environment as environment_lib
@@ -94,7 +95,7 @@ class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
     """Returns the core at a FIRST timestep, which has reward 0."""
     action = tf.nest.map_structure(
       lambda spec: tf.tile(
-        previous_action.make_initial_action(spec)[None],
+        layout.make_initial_action(spec)[None],
         [reward.shape[0]] + [1] * len(spec.shape),
       ),
       self.action_spec(),

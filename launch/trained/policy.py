@@ -14,9 +14,8 @@ from repertory.agents.interface import builder as builder_lib
 from repertory.components import core, interfaces, specs, types
 from repertory.components.actors import saved_model
 from repertory.components.runtime import compilation, nests, numpy_functions
-from repertory.environments.batches import batch_columns, layout
+from repertory.environments.batches import layout
 from repertory.environments.values import argument_checks, casting
-from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.trained import loading
@@ -337,7 +336,7 @@ class _PreviousActions:
     Rewards are ignored where an episode starts, `first` `[B]`.
     """
     for array, spec in zip(self._actions, self._specs):
-      array[first] = previous_action.make_initial_action(spec)
+      array[first] = layout.make_initial_action(spec)
     if first.all():
       return [*self._actions, np.zeros(first.shape, self._reward_dtype)]
     if reward is None:
@@ -361,7 +360,7 @@ class _Observations:
     """Takes a nest of array specs, without a batch axis."""
     self._layout = layout.NestLayout(nested_spec, 'observation')
     self._checks = [
-      batch_columns.make_range_check(path, spec, 'row')
+      layout.make_range_check(path, spec, 'row')
       for path, spec in zip(self._layout.paths, self._layout.specs)
     ]
     # Indices in the order of `tree`.

@@ -32,6 +32,11 @@ class FourResults(fake_gym_env.FakeGymEnv):
     return self.observation, 0.0, False, {}
 
 
+class Forgetful(fake_gym_env.FakeGymEnv):
+  def step(self, action):
+    pass
+
+
 class Broken(fake_gym_env.FakeGymEnv):
   def reset(self, *, seed=None, options=None):
     raise TypeError("draw() got an unexpected keyword argument 'seed'")
@@ -63,8 +68,9 @@ _PAIR = np.zeros(2, np.float32)
       FourResults(),
       'FourResults: `step` must return five values.*, got 4.*done',
     ),
+    (Forgetful(), 'Forgetful: `step` must return five values.* got NoneType'),
   ],
-  ids=['seed', 'array', 'tuple', 'four'],
+  ids=['seed', 'array', 'tuple', 'four', 'none'],
 )
 def test_error_of_old_gym_gives_advice(wrap, env, message):
   environments = make(wrap(env))
