@@ -266,11 +266,11 @@ def _check_interface(env: Any, error: Exception) -> None:
       'dictionary.'
     )
   elif count is not None and 'gymnasium' in file:  # Here, or in a wrapper.
+    found = count[1] or count[2] or 'more'
     message = (
       '`step` must return five values, observation, reward, terminated, '
-      f"truncated and info, got {count[1] or count[2] or 'more'}. Old Gym's `done` is "
-      '`terminated` if the task is over, and `truncated` if a time limit cuts '
-      'it off.'
+      f"truncated and info, got {found}. Old Gym's `done` is `terminated` if "
+      'the task is over, and `truncated` if a time limit cuts it off.'
     )
   else:
     return

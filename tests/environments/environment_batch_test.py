@@ -295,6 +295,6 @@ def test_step_without_result(wrap):
   environments.reset()
   with pytest.raises(
     batch.EnvironmentContractError,
-    match='Forgetful: `step` must return a `dm_env.TimeStep`, got None. Return',
+    match=r'Forgetful: `step` must return a `dm_env\.TimeStep`, got None',
   ):
     environments.step(np.zeros(1, np.int32))
