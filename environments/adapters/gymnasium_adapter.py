@@ -23,14 +23,6 @@ if TYPE_CHECKING:
   import gymnasium
 
 
-def make(environment_id: str, seed: int, **settings: Any) -> 'GymnasiumAdapter':
-  """Makes a registered Gymnasium environment.
-
-  Arguments and errors are those of `make_env` and `GymnasiumAdapter`.
-  """
-  return GymnasiumAdapter(make_env(environment_id, **settings), seed)
-
-
 def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   """Makes a `gymnasium.Env`, for `GymnasiumAdapter`.
 
@@ -48,7 +40,7 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   gymnasium = gymnasium_spaces.import_gymnasium()
   environment_id = register(environment_id)
   spec = gymnasium.registry.get(environment_id)
-  if spec is not None and 'envs.box2d.' in str(spec.entry_point):
+  if 'envs.box2d.' in str(getattr(spec, 'entry_point', '')):
     # Box2D warns on import, and fails if warnings are errors.
     with extras.ignored_warnings(category=DeprecationWarning):
       extras.import_extra('Box2D', 'box2d')
@@ -90,6 +82,7 @@ def register(environment_id: str) -> str:
 
 
 _, _MID, _LAST = dm_env.StepType
+_DOUBLE = np.dtype(np.float64)
 
 
 class GymnasiumAdapter(dm_env.Environment):
@@ -143,11 +136,6 @@ class GymnasiumAdapter(dm_env.Environment):
     # The info of an environment may not be picklable.
     return {**vars(self), 'info': {}}
 
-  @property
-  def gym_env(self) -> 'gymnasium.Env':
-    """The wrapped Gymnasium environment."""
-    return self._env
-
   def reset(self) -> dm_env.TimeStep:
     seed, self._seed = self._seed, None
     try:
@@ -155,9 +143,15 @@ class GymnasiumAdapter(dm_env.Environment):
     except (TypeError, ValueError) as error:
       _check_interface(self._env, error)
       raise
-    observation, self.info = _check_reset(result)
+    is_pair = isinstance(result, tuple) and len(result) == 2
+    if not is_pair or not isinstance(result[1], Mapping):
+      raise EnvironmentContractError(
+        '`reset` must return an observation and a dictionary, its info, got '
+        f'{casting.shorten(result)}. Return `observation, {{}}`.'
+      )
+    observation, self.info = result
     self._ended = False
-    return dm_env.restart(self._convert(observation))
+    return dm_env.restart(self._cast(0.0, observation)[1])
 
   def step(self, action: Nest) -> dm_env.TimeStep:
     """Steps the environment, or resets it if the episode has ended.
@@ -182,14 +176,13 @@ class GymnasiumAdapter(dm_env.Environment):
     if type(terminated) is not bool or type(truncated) is not bool:
       terminated = _to_flag('terminated', terminated)
       truncated = _to_flag('truncated', truncated)
-    if type(reward) is not float:
-      reward = _to_float(reward)
     self._ended = terminated or truncated
+    reward, observation = self._cast(reward, observation)
     return dm_env.TimeStep(
       _LAST if self._ended else _MID,
       reward,
       0.0 if terminated else 1.0,
-      self._convert(observation),
+      observation,
     )
 
   def observation_spec(self) -> Nest:
@@ -216,11 +209,14 @@ class GymnasiumAdapter(dm_env.Environment):
   def close(self) -> None:
     self._env.close()
 
-  def _convert(self, observation: Any) -> Nest:
+  def _cast(self, reward: Any, observation: Any) -> tuple[float, Nest]:
     try:
-      return self._decode(observation)
+      if type(reward) is not float:
+        reward = float(casting.cast(reward, (), _DOUBLE, 'reward'))
+      return reward, self._decode(observation)
     except ValueError as error:
-      raise EnvironmentContractError(str(error)) from error
+      message = str(error).removesuffix('.')
+      raise EnvironmentContractError(f'{message}.') from error
 
 
 def draw(env: Any) -> Any:
@@ -278,17 +274,6 @@ def _check_interface(env: Any, error: Exception) -> None:
   raise EnvironmentContractError(f'{name}: {message}') from error
 
 
-def _check_reset(result: Any) -> tuple[Any, Mapping[str, Any]]:
-  """Returns the observation and the info of a `reset`."""
-  is_pair = isinstance(result, tuple) and len(result) == 2
-  if is_pair and isinstance(result[1], Mapping):
-    return result
-  raise EnvironmentContractError(
-    '`reset` must return an observation and a dictionary, its info, got '
-    f'{casting.shorten(result)}. Return `observation, {{}}`.'
-  )
-
-
 def _to_flag(name: str, value: Any) -> bool:
   """Returns `terminated` or `truncated`, a bool or 0 or 1, as a Python bool."""
   if isinstance(value, (bool, np.bool_)):
@@ -300,10 +285,3 @@ def _to_flag(name: str, value: Any) -> bool:
     f'{name}: expected True or False, found {casting.shorten(value)}. Return '
     "the five values of Gymnasium's `step` in their order."
   )
-
-
-def _to_float(reward: Any) -> float:
-  try:
-    return float(casting.cast(reward, (), np.dtype(np.float64)))
-  except ValueError as error:
-    raise EnvironmentContractError(f'reward of `gym_env`: {error}.') from error

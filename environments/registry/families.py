@@ -129,7 +129,9 @@ def _gymnasium(match: Match, settings: Settings) -> Makers:
   is_first = own.pop(_CHANNELS_FIRST.name)
 
   def make(seed: int) -> dm_env.Environment:
-    environment = adapters.gymnasium_adapter.make(match['id'], seed, **own)
+    adapter = adapters.gymnasium_adapter
+    gym_env = adapter.make_env(match['id'], **own)
+    environment: dm_env.Environment = adapter.GymnasiumAdapter(gym_env, seed)
     if is_first:
       environment = wrappers.ChannelsLast(environment)
     return wrappers.SinglePrecision(environment)

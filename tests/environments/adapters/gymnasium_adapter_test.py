@@ -113,7 +113,7 @@ def test_rewards_that_are_not_numbers(reward):
   environment.reset()
   with pytest.raises(
     batch.EnvironmentContractError,
-    match=rf'^reward of `gym_env`: .*float64.*{re.escape(repr(reward))}',
+    match=rf'^reward: .*float64.*{re.escape(repr(reward))}',
   ):
     environment.step(0)
 
@@ -161,4 +161,4 @@ def test_ends(terminated, truncated, step_type, discount):
 )
 def test_unknown_id(environment_id, message):
   with pytest.raises(ValueError, match=f'(?s){message}'):
-    gymnasium_adapter.make(environment_id, seed=0)
+    gymnasium_adapter.make_env(environment_id)
