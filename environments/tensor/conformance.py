@@ -88,7 +88,8 @@ class TensorEnvironmentConformance:
     conformance.check_ends(timesteps, self.end_discounts)
     if self.is_random:
       first, _ = environment.reset(self.start_state())
-      second, _ = environment.reset(first)
+      stepped, _ = environment.step(first, self.draw_actions()[0])
+      second, _ = environment.reset(stepped)
       assert not np.array_equal(first.counters, second.counters), (
         'An episode must draw other numbers than the abandoned one.'
       )

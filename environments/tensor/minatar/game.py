@@ -137,22 +137,15 @@ class Game(environment.TensorEnvironment):
   def _begin(self, draws: tf.Tensor) -> Any:
     """Returns the state at the start of an episode.
 
-    Leaves are tensors `[B, ...]`, or one value for all rows.
-
-    Args:
-      draws: float32 `[B, draws_at_start]` in [0, 1).
+    Leaves are tensors `[B, ...]`, or one value for all rows. The draws are
+    float32 `[B, draws_at_start]` in [0, 1).
     """
 
   @abc.abstractmethod
   def _play(
     self, state: Any, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[Any, tf.Tensor, tf.Tensor]:
-    """Makes a move, int32 `[B]`.
-
-    Args:
-      state: State of the game, a nest of tensors `[B, ...]`.
-      move: int32 `[B]`.
-      draws: float32 `[B, draws_per_step]` in [0, 1).
+    """Makes a move, int32 `[B]`; draws are `[B, draws_per_step]`.
 
     Returns:
       The next state; the reward, `[B]` of any numeric dtype; and whether the
@@ -167,6 +160,13 @@ class Game(environment.TensorEnvironment):
 def to_int(flags: tf.Tensor) -> tf.Tensor:
   """Casts booleans to int32."""
   return tf.cast(flags, tf.int32)
+
+
+def count_down(
+  wait: tf.Tensor, due: tf.Tensor, period: tf.Tensor | int
+) -> tf.Tensor:
+  """Counts steps down to 0, from a period on where it is due."""
+  return tf.maximum(tf.where(due, period, wait) - 1, 0)
 
 
 def move_sideways(x: tf.Tensor, move: tf.Tensor) -> tf.Tensor:
