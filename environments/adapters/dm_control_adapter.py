@@ -6,7 +6,6 @@ from typing import Any
 
 import dm_env
 import numpy as np
-from dm_env import specs
 
 from repertory.environments.adapters import extras
 from repertory.environments.registry import name_options
@@ -61,15 +60,27 @@ def make(
     task_kwargs={'random': argument_checks.fold_seed(seed)},
     environment_kwargs={'flat_observation': flat},
   )
-  return (_Vector if flat else _Task)(environment)
+  return _Task(environment, flat)
 
 
 class _Task(environment_wrapper.EnvironmentWrapper):
-  """Task that renders the view of its first camera, `[480, 640, 3]`."""
+  """Task with a flat observation, or a dictionary; renders its first camera.
 
-  def __init__(self, environment: Any):
+  Frames are `[480, 640, 3]`.
+  """
+
+  def __init__(self, environment: Any, flat: bool):
     super().__init__(environment)
-    self._task = environment
+    self._task, self._flat = environment, flat
+
+  def observation_spec(self) -> Any:
+    spec = self._environment.observation_spec()
+    return spec[_FLAT] if self._flat else spec
+
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    if self._flat:
+      timestep = timestep._replace(observation=timestep.observation[_FLAT])
+    return timestep
 
   def render(self) -> np.ndarray:
     physics = self._task.physics
@@ -81,13 +92,3 @@ class _Task(environment_wrapper.EnvironmentWrapper):
   def render_fps(self) -> float:
     """Control steps per second of simulated time."""
     return 1 / self._task.control_timestep()
-
-
-class _Vector(_Task):
-  """Extracts the vector from the dictionary that holds nothing else."""
-
-  def observation_spec(self) -> specs.Array:
-    return self._environment.observation_spec()[_FLAT]
-
-  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
-    return timestep._replace(observation=timestep.observation[_FLAT])

@@ -218,13 +218,8 @@ FAMILIES = (
   Family(
     'bsuite:<experiment>/<number>',
     'A Behaviour Suite environment, for example bsuite:catch/0',
-    lambda match, settings: Makers(
-      lambda seed: wrappers.SinglePrecision(
-        adapters.bsuite_adapter.make(match['id'], seed, **settings)
-      )
-    ),
+    _single(lambda: adapters.bsuite_adapter.make),
     'bsuite',
-    has_render_mode=True,
   ),
   Family(
     'minigrid:<id>',
