@@ -14,24 +14,18 @@ from repertory.environments.wrappers import previous_action
 
 
 class PreviousActionCore(NamedTuple):
-  """State of the wrapper.
+  """State of the wrapper."""
 
-  Attributes:
-    core: Core of the environment, a nest of tensors `[B, ...]`.
-    action: The previous action, a nest of tensors `[B, ...]`.
-    reward: The previous reward, float32 `[B]`.
-  """
-
-  core: Nest
-  action: Nest
-  reward: tf.Tensor
+  core: Nest  # Core of the environment, a nest of tensors `[B, ...]`.
+  action: Nest  # The previous action, a nest of tensors `[B, ...]`.
+  reward: tf.Tensor  # The previous reward, float32 `[B]`.
 
 
 class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
   """Adds the previous action and reward to observations.
 
   The observation equals that of the batch wrapper
-  `previous_action.TensorPreviousActionAndReward`: a dict of 'observation',
+  `previous_action.PreviousActionAndReward`: a dict of 'observation',
   'previous_action' and 'previous_reward'. Where the timestep is FIRST, actions
   are zeros, or the nearest values within the spec's bounds, and rewards are 0.
   """
@@ -57,16 +51,24 @@ class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
     return self._environment.discount_spec()
 
   def initial_core(self, batch_size: int) -> PreviousActionCore:
-    return self._wrap(
-      self._environment.initial_core(batch_size), tf.zeros([batch_size])
-    )
+    return self._begin(self._environment.initial_core(batch_size), batch_size)
 
   def start(
     self, counters: tf.Tensor, before: PreviousActionCore | None
   ) -> tuple[PreviousActionCore, tf.Tensor]:
     core = None if before is None else before.core
     core, counters = self._environment.start(counters, core)
-    return self._wrap(core, tf.zeros(counters.shape)), counters
+    return self._begin(core, counters.shape[0]), counters
+
+  def _begin(self, core: Nest, size: int) -> PreviousActionCore:
+    """Returns the core at a FIRST timestep of `size` rows."""
+
+    def tile(spec: specs.Array) -> tf.Tensor:
+      initial = layout.make_initial_action(spec)
+      return tf.broadcast_to(initial, [size, *spec.shape])
+
+    action = tf.nest.map_structure(tile, self.action_spec())
+    return PreviousActionCore(core, action, tf.zeros([size]))
 
   def advance(
     self, core: PreviousActionCore, action: Nest, counters: tf.Tensor
@@ -90,14 +92,3 @@ class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
   def render_fps(self) -> float:
     """Frames per second of a video."""
     return rendering.rate(self._environment)
-
-  def _wrap(self, core: Nest, reward: tf.Tensor) -> PreviousActionCore:
-    """Returns the core at a FIRST timestep, which has reward 0."""
-    action = tf.nest.map_structure(
-      lambda spec: tf.tile(
-        layout.make_initial_action(spec)[None],
-        [reward.shape[0]] + [1] * len(spec.shape),
-      ),
-      self.action_spec(),
-    )
-    return PreviousActionCore(core, action, reward)
