@@ -163,22 +163,17 @@ class EnvironmentBatchConformance:
 
 def check_form(environments: Any, timestep: dm_env.TimeStep) -> None:
   """Compares shapes, dtypes and values of a timestep `[B]` with the specs."""
-  rows = timestep.step_type.shape
-  fields = {
-    'step_type': np.dtype(np.int32),
-    'reward': environments.reward_spec().dtype,
-    'discount': environments.discount_spec().dtype,
-  }
-  for name, dtype in fields.items():
-    array = getattr(timestep, name)
-    assert (len(rows), array.shape, array.dtype) == (1, rows, dtype), (
-      f'{name} must be {dtype} {rows}; got {array.dtype} {array.shape}.'
-    )
+  step_types = timestep.step_type
+  assert (step_types.dtype, step_types.ndim) == (np.int32, 1), (
+    f'step_type must be int32 [B]; got {step_types.dtype} {step_types.shape}.'
+  )
   spec = environments.observation_spec()
   tree.assert_same_structure(spec, timestep.observation)
-  for row in range(len(timestep.step_type)):
+  for leaf in tree.flatten(timestep[1:]):
+    assert len(leaf) == len(step_types), 'All arrays must have a leading [B].'
+  for row, step_type in enumerate(step_types):
     environments.discount_spec().validate(timestep.discount[row])
-    if timestep.step_type[row] != _FIRST:
+    if step_type != _FIRST:
       environments.reward_spec().validate(timestep.reward[row])
     observation = take(timestep.observation, row)
     tree.map_structure(

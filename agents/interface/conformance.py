@@ -10,6 +10,7 @@ Run them by pytest, or by unittest with `unittest.TestCase` as a further base.
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterator
 
 import cloudpickle
@@ -101,7 +102,7 @@ class BuilderConformance:
     builder, spec = self.make_builder(), self.make_spec()
     network = builder.make_network(spec)
     actions = [
-      self._act(builder.make_policy(network, self._acting(seed, True)))
+      list(itertools.islice(self._play(network, seed, True), 20))
       for seed in (1, 2)
     ]
     pairs = zip(*map(tree.flatten, actions))
@@ -109,27 +110,24 @@ class BuilderConformance:
       'Evaluation must not explore, so not depend on the seed.'
     )
 
-  def _acting(self, seed=0, evaluation=False):
-    return builder_lib.Acting(
-      self.make_spec(), self.num_environments, seed, evaluation=evaluation
+  def _play(self, network, seed=0, evaluation=False, adder=None):
+    """Acts on random timesteps, and yields the actions."""
+    spec, size = self.make_spec(), self.num_environments
+    acting = builder_lib.Acting(spec, size, seed, evaluation=evaluation)
+    actor = actors.PolicyActor(
+      self.make_builder().make_policy(network, acting),
+      spec.observations,
+      range(size),
+      adder=adder,
     )
-
-  def _act(self, policy):
-    actor = self._make_actor(policy)
     timesteps = self.live()
     timestep = next(timesteps)
     actor.observe_first(timestep)
-    actions = []
-    for _ in range(20):
-      actions.append(actor.select_action(timestep.observation))
-      timestep = next(timesteps)
-      actor.observe(actions[-1], timestep)
-    return actions
-
-  def _make_actor(self, policy, adder=None):
-    observations = self.make_spec().observations
-    ids = range(self.num_environments)
-    return actors.PolicyActor(policy, observations, ids, adder=adder)
+    for following in timesteps:
+      action = actor.select_action(timestep.observation)
+      actor.observe(action, following)
+      timestep = following
+      yield action
 
   def live(self) -> Iterator[dm_env.TimeStep]:
     """Yields batched random timesteps of the spec, independent of actions."""
@@ -154,38 +152,6 @@ class BuilderConformance:
   def test_parts_fit_together(self):
     builder, spec = self.make_builder(), self.make_spec()
     experience = builder.experience(spec, self.num_environments)
-    with self._replaying(builder, experience) as (adder, end):
-      network = builder.make_network(spec)
-      actor = self._make_actor(
-        builder.make_policy(network, self._acting()), adder
-      )
-      timesteps = self.live()
-      timestep = next(timesteps)
-      actor.observe_first(timestep)
-      for timestep_after in timesteps:
-        action = actor.select_action(timestep.observation)
-        actor.observe(action, timestep_after)
-        timestep = timestep_after
-        if end.updates_due(0):
-          break
-      else:
-        raise AssertionError(
-          f'{self.max_steps} steps made only {adder.num_items} items, too few '
-          'for a learner step. Reduce batch and replay sizes.'
-        )
-      sample = next(end.batches)
-      assert sample.keys.shape == [experience.batch_size]
-      self.check_update(builder, network, sample)
-
-  def check_update(self, builder, network, sample) -> None:
-    """Updates with a sample; overridden where a node prepares it."""
-    update = builder.make_update(network, self.make_spec())
-    for name, value in interfaces.call_update(update, sample).metrics.items():
-      assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
-
-  @contextlib.contextmanager
-  def _replaying(self, builder, experience):
-    """Yields both sides of a transport: adder and learner side."""
     with contextlib.ExitStack() as stack:
       server = replay.make_server(experience.tables)
       stack.callback(server.stop)
@@ -206,7 +172,24 @@ class BuilderConformance:
       stack.callback(adder.close)
       # Otherwise closing the adder would wait for pending items.
       stack.callback(connection.stop.set)
-      yield adder, end
+      network = builder.make_network(spec)
+      for _ in self._play(network, adder=adder):
+        if end.updates_due(0):
+          break
+      else:
+        raise AssertionError(
+          f'{self.max_steps} steps made only {adder.num_items} items, too few '
+          'for a learner step. Reduce batch and replay sizes.'
+        )
+      sample = next(end.batches)
+      assert sample.keys.shape == [experience.batch_size]
+      self.check_update(builder, network, sample)
+
+  def check_update(self, builder, network, sample) -> None:
+    """Updates with a sample; overridden where a node prepares it."""
+    update = builder.make_update(network, self.make_spec())
+    for name, value in interfaces.call_update(update, sample).metrics.items():
+      assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 
 
 def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Adapter from Gymnasium to dm_env."""
 
-import re
 import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -249,29 +248,26 @@ def draw(env: Any) -> Any:
 
 def _check_interface(env: Any, error: Exception) -> None:
   """Raises a helpful error for an environment with the interface of old Gym."""
-  keyword = re.search(r"reset\(\) got an unexpected .* '(\w+)'", str(error))
-  count = re.search(
-    r'to unpack \(expected 5(?:, got (\d+))?\)|non-iterable (\w+)', str(error)
-  )
+  message = str(error)
   file = traceback.extract_tb(error.__traceback__)[-1].filename
-  if keyword is not None:
-    message = (
-      f'`reset` must take the keyword `{keyword[1]}`, as in Gymnasium, got '
-      f'{str(error)!r}. Write `def reset(self, *, seed=None, options=None)`, '
-      'call `super().reset(seed=seed)`, and return the observation and a '
-      'dictionary.'
+  if 'gymnasium' not in file:  # This one, or that of a wrapper.
+    return
+  if 'reset() got an unexpected keyword' in message:
+    due = (
+      '`reset` must take the keywords `seed` and `options`. Write `def '
+      'reset(self, *, seed=None, options=None)`, call `super().reset(seed='
+      'seed)`, and return the observation and a dictionary.'
     )
-  elif count is not None and 'gymnasium' in file:  # Here, or in a wrapper.
-    found = count[1] or count[2] or 'more'
-    message = (
+  elif 'unpack' in message:
+    due = (
       '`step` must return five values, observation, reward, terminated, '
-      f"truncated and info, got {found}. Old Gym's `done` is `terminated` if "
-      'the task is over, and `truncated` if a time limit cuts it off.'
+      "truncated and info. Old Gym's `done` is `terminated` if the task is "
+      'over, and `truncated` if a time limit cuts it off.'
     )
   else:
     return
   name = type(getattr(env, 'unwrapped', env)).__name__
-  raise EnvironmentContractError(f'{name}: {message}') from error
+  raise EnvironmentContractError(f'{name}: {due} ({message})') from error
 
 
 def _to_flag(name: str, value: Any) -> bool:

@@ -225,6 +225,25 @@ class TensorEnvironment(abc.ABC):
     return observation
 
 
+class DerivedEnvironment(TensorEnvironment):
+  """Base class of tensor environments with the specs of another environment.
+
+  The other one is `host`, of any kind.
+  """
+
+  def __init__(self, host: Any):
+    self._host = host
+
+  def observation_spec(self) -> Nest:
+    return self._host.observation_spec()
+
+  def action_spec(self) -> Nest:
+    return self._host.action_spec()
+
+  def reward_spec(self) -> specs.Array:
+    return self._host.reward_spec()
+
+
 def initial_counters(seeds: Sequence[int]) -> tf.Tensor:
   """Returns the initial counters of environments, uint64 `[len(seeds)]`.
 

@@ -21,7 +21,7 @@ class PreviousActionCore(NamedTuple):
   reward: tf.Tensor  # The previous reward, float32 `[B]`.
 
 
-class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
+class TensorPreviousActionAndReward(environment_lib.DerivedEnvironment):
   """Adds the previous action and reward to observations.
 
   The observation equals that of the batch wrapper
@@ -30,34 +30,22 @@ class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
   are zeros, or the nearest values within the spec's bounds, and rewards are 0.
   """
 
-  def __init__(self, environment: environment_lib.TensorEnvironment):
-    self._environment = environment
-
   def observation_spec(self) -> dict[str, Nest]:
     """Returns the dict of specs; the reward's bounds include 0."""
     return {
-      'observation': self._environment.observation_spec(),
+      'observation': self._host.observation_spec(),
       'previous_action': self.action_spec(),
       'previous_reward': previous_action.include_zero(self.reward_spec()),
     }
 
-  def action_spec(self) -> Nest:
-    return self._environment.action_spec()
-
-  def reward_spec(self) -> specs.Array:
-    return self._environment.reward_spec()
-
-  def discount_spec(self) -> specs.BoundedArray:
-    return self._environment.discount_spec()
-
   def initial_core(self, batch_size: int) -> PreviousActionCore:
-    return self._begin(self._environment.initial_core(batch_size), batch_size)
+    return self._begin(self._host.initial_core(batch_size), batch_size)
 
   def start(
     self, counters: tf.Tensor, before: PreviousActionCore | None
   ) -> tuple[PreviousActionCore, tf.Tensor]:
     core = None if before is None else before.core
-    core, counters = self._environment.start(counters, core)
+    core, counters = self._host.start(counters, core)
     return self._begin(core, counters.shape[0]), counters
 
   def _begin(self, core: Nest, size: int) -> PreviousActionCore:
@@ -73,22 +61,22 @@ class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
   def advance(
     self, core: PreviousActionCore, action: Nest, counters: tf.Tensor
   ) -> environment_lib.Advance:
-    advance = self._environment.advance(core.core, action, counters)
+    advance = self._host.advance(core.core, action, counters)
     return advance._replace(
       core=PreviousActionCore(advance.core, action, advance.reward)
     )
 
   def observe(self, core: PreviousActionCore) -> dict[str, Nest]:
     return {
-      'observation': self._environment.observe(core.core),
+      'observation': self._host.observe(core.core),
       'previous_action': core.action,
       'previous_reward': core.reward,
     }
 
   def render(self, core: PreviousActionCore) -> np.ndarray:
-    return rendering.render(self._environment, core.core)
+    return rendering.render(self._host, core.core)
 
   @property
   def render_fps(self) -> float:
     """Frames per second of a video."""
-    return rendering.rate(self._environment)
+    return rendering.rate(self._host)

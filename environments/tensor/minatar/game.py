@@ -10,7 +10,6 @@ from dm_env import specs
 from repertory.components.runtime import random_streams
 from repertory.environments.rendering import drawing
 from repertory.environments.tensor import environment
-from repertory.environments.values import argument_checks
 
 # Rows and columns of the square boards.
 SIZE = 10
@@ -24,9 +23,9 @@ Leaf: TypeAlias = Any
 
 
 class GameCore(NamedTuple):
-  """Complete state of a game."""
+  """Complete state of a game, tensors `[B, ...]`."""
 
-  state: Any  # The game's own state, a nest of tensors `[B, ...]`.
+  state: Any  # The game's own state.
   # The last move, int32 `[B]`. As in MinAtar, it persists across episodes.
   move: tf.Tensor
 
@@ -69,14 +68,7 @@ class Game(environment.TensorEnvironment):
       full_actions: Whether to use all six moves, also those without effect.
       ramping: Whether the difficulty increases over time; Breakout and Freeway
         ignore it.
-
-    Raises:
-      ArgumentError: If `sticky_actions` is not a probability.
     """
-    if not 0 <= sticky_actions <= 1:
-      raise argument_checks.ArgumentError(
-        'sticky_actions', f'expected a probability, got {sticky_actions!r}.'
-      )
     self._sticky_actions = sticky_actions
     self._moves = tuple(range(6)) if full_actions else self.useful_moves
     self._ramping = ramping

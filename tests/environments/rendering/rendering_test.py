@@ -29,20 +29,20 @@ class Case:
     return f'{self.name}_{self.num_slots}'
 
 
-_SCREEN = (4, 210, 160, 3)
+_SCREEN = (210, 160, 3)
 CASES = (
   Case('gym:CartPole-v1', (400, 600, 3), 50, num_slots=8),
   Case(
     'atari:Breakout?life_loss=true&sticky_actions=0.25&threads=1',
     _SCREEN,
-    60,
+    15,
     1,
     50,
   ),
   Case(
     'atari:Breakout?max_frames=40&noops=0&frame_skip=2&threads=1',
-    (2, 210, 160, 3),
-    60,
+    _SCREEN,
+    30,
     2,
     25,
   ),
