@@ -1,6 +1,7 @@
 """Environment batch on top of a vectorized source of environments."""
 
 import abc
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -312,7 +313,8 @@ class SingleSlot(environment_wrapper.EnvironmentWrapper):
     self._batch = batch
     observations = layout.NestLayout(batch.observation_spec(), 'observation')
     actions = layout.NestLayout(batch.action_spec(), 'action')
-    self._unstack = observations.mapper([_take_row] * len(observations.specs))
+    take = operator.itemgetter(0)
+    self._unstack = observations.mapper([take] * len(observations.specs))
     self._stack = actions.mapper([_add_row] * len(actions.specs))
 
   def step(self, action: Nest) -> dm_env.TimeStep:
@@ -335,10 +337,6 @@ class SingleSlot(environment_wrapper.EnvironmentWrapper):
     return dm_env.TimeStep(
       step_type, timestep.reward[0], timestep.discount[0], observation
     )
-
-
-def _take_row(array: np.ndarray) -> Any:
-  return array[0]
 
 
 def _add_row(array: Any) -> np.ndarray:

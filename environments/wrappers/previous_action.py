@@ -94,5 +94,5 @@ def include_zero(spec: specs.Array) -> specs.Array:
   is_bounded = isinstance(spec, specs.BoundedArray)
   if not is_bounded or spec.minimum <= 0 <= spec.maximum:
     return spec
-  minimum, maximum = np.minimum(spec.minimum, 0), np.maximum(spec.maximum, 0)
-  return specs.BoundedArray(spec.shape, spec.dtype, minimum, maximum, spec.name)
+  low, high = np.minimum(spec.minimum, 0), np.maximum(spec.maximum, 0)
+  return specs.BoundedArray(spec.shape, spec.dtype, low, high, spec.name)
