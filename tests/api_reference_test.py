@@ -29,9 +29,7 @@ _INTERNAL = {
   'environments/adapters': {
     'extras', 'gymnasium_sources', 'gymnasium_spaces',
   },
-  'environments/batches': {
-    'batch_columns', 'layout',
-  },
+  'environments/batches': {'layout'},
   'environments/games': {'game'},
   'environments/registry': {
     'families', 'name_options', 'user_environments',

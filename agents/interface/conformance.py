@@ -10,13 +10,12 @@ Run them by pytest, or by unittest with `unittest.TestCase` as a further base.
 
 import contextlib
 import dataclasses
-import unittest
+import itertools
 from collections.abc import Iterator
 
 import cloudpickle
 import dm_env
 import numpy as np
-import tensorflow as tf
 import tree
 
 from repertory.agents.interface import builder as builder_lib
@@ -26,7 +25,6 @@ from repertory.components import (
   replay,
   specs,
   transports,
-  types,
 )
 from repertory.components.runtime import signals
 
@@ -68,29 +66,30 @@ class BuilderConformance:
   def test_networks_are_alike_and_share_nothing(self):
     builder, spec = self.make_builder(), self.make_spec()
     one, other = (builder.make_network(spec) for _ in range(2))
-    forms = [
-      [(v.name, v.shape.as_list(), v.dtype) for v in network.variables]
-      for network in (one, other)
-    ]
-    assert forms[0], 'A network must have all its variables after make_network.'
-    assert forms[0] == forms[1], (
-      'Networks must have the same variables in the same order, because values '
-      f'are copied between them; got {forms[0]} and {forms[1]}.'
+    assert one.variables, (
+      'A network must have all its variables after make_network.'
     )
-    assert not {id(v) for v in one.variables} & {
-      id(v) for v in other.variables
+    self._check_alike('Another network', other.variables, one.variables)
+    assert not {v.ref() for v in one.variables} & {
+      v.ref() for v in other.variables
     }, 'Networks must not share variables.'
 
   def test_exports_what_a_network_has(self):
     builder, spec = self.make_builder(), self.make_spec()
     network = builder.make_network(spec)
-    expected = [(v.name, v.shape) for v in network.variables]
+    expected = list(network.variables)
     exported = builder.make_update(network, spec).exports['policy']
-    names = [(v.name, v.shape) for v in exported]
-    assert names == expected, (
-      "exports['policy'] must be the variables of the network after "
-      'make_network, in their order, because they are copied to another '
-      f'network; got {names} for {expected}.'
+    self._check_alike("exports['policy']", exported, expected)
+
+  def _check_alike(self, name, found, expected):
+    found, expected = (
+      [(v.name, v.shape.as_list(), v.dtype) for v in variables]
+      for variables in (found, expected)
+    )
+    assert found == expected, (
+      f'{name} must have the variables of the network after make_network, in '
+      'their order, because values are copied between them; got '
+      f'{found} for {expected}.'
     )
 
   def test_tables_can_run(self):
@@ -103,37 +102,32 @@ class BuilderConformance:
     builder, spec = self.make_builder(), self.make_spec()
     network = builder.make_network(spec)
     actions = [
-      self._act(builder.make_policy(network, self._acting(seed, True)))
+      list(itertools.islice(self._play(network, seed, True), 20))
       for seed in (1, 2)
     ]
-    tree.map_structure(
-      lambda a, b: np.testing.assert_array_equal(
-        a, b, 'Evaluation must not explore, so not depend on the seed.'
-      ),
-      *actions,
+    pairs = zip(*map(tree.flatten, actions))
+    assert all(np.array_equal(one, other) for one, other in pairs), (
+      'Evaluation must not explore, so not depend on the seed.'
     )
 
-  def _acting(self, seed=0, evaluation=False):
-    return builder_lib.Acting(
-      self.make_spec(), self.num_environments, seed, evaluation=evaluation
+  def _play(self, network, seed=0, evaluation=False, adder=None):
+    """Acts on random timesteps, and yields the actions."""
+    spec, size = self.make_spec(), self.num_environments
+    acting = builder_lib.Acting(spec, size, seed, evaluation=evaluation)
+    actor = actors.PolicyActor(
+      self.make_builder().make_policy(network, acting),
+      spec.observations,
+      range(size),
+      adder=adder,
     )
-
-  def _act(self, policy):
-    actor = self._make_actor(policy)
     timesteps = self.live()
     timestep = next(timesteps)
     actor.observe_first(timestep)
-    actions = []
-    for _ in range(20):
-      actions.append(actor.select_action(timestep.observation))
-      timestep = next(timesteps)
-      actor.observe(actions[-1], timestep)
-    return actions
-
-  def _make_actor(self, policy, adder=None):
-    observations = self.make_spec().observations
-    ids = range(self.num_environments)
-    return actors.PolicyActor(policy, observations, ids, adder=adder)
+    for following in timesteps:
+      action = actor.select_action(timestep.observation)
+      actor.observe(action, following)
+      timestep = following
+      yield action
 
   def live(self) -> Iterator[dm_env.TimeStep]:
     """Yields batched random timesteps of the spec, independent of actions."""
@@ -158,70 +152,6 @@ class BuilderConformance:
   def test_parts_fit_together(self):
     builder, spec = self.make_builder(), self.make_spec()
     experience = builder.experience(spec, self.num_environments)
-    with self._replaying(builder, experience) as (adder, end):
-      network = builder.make_network(spec)
-      actor = self._make_actor(
-        builder.make_policy(network, self._acting()), adder
-      )
-      timesteps = self.live()
-      timestep = next(timesteps)
-      actor.observe_first(timestep)
-      for timestep_after in timesteps:
-        action = actor.select_action(timestep.observation)
-        actor.observe(action, timestep_after)
-        timestep = timestep_after
-        if end.updates_due(0):
-          break
-      else:
-        raise AssertionError(
-          f'{self.max_steps} steps made only {adder.num_items} items, too few '
-          'for a learner step. Reduce batch and replay sizes.'
-        )
-      sample = next(end.batches)
-      assert sample.keys.shape == [experience.batch_size]
-      if experience.with_targets is not None:
-        updater = builder.make_bellman_updater(spec)
-        data, target = updater(sample, tf.constant([0, 0]))
-        versions = tf.zeros([experience.batch_size], tf.int64)
-        sample = sample._replace(
-          data=types.SampleWithTargets(data, target, versions)
-        )
-        self._check_targets(sample.data, experience.with_targets)
-        rows = tf.range(experience.with_targets.batch_size)
-        rows %= experience.batch_size
-        sample = tree.map_structure(lambda x: tf.gather(x, rows), sample)
-      update = builder.make_update(network, spec)
-      result = interfaces.call_update(update, sample)
-    for name, value in result.metrics.items():
-      assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
-
-  def _check_targets(self, data, with_targets):
-    expected = with_targets.table.signature
-    tree.assert_same_structure(data, expected)
-    for leaf, spec in zip(tree.flatten(data), tree.flatten(expected)):
-      assert (leaf.shape[1:], leaf.dtype) == (spec.shape, spec.dtype), (
-        'A Bellman updater must return items of the signature of the table of '
-        f'`with_targets`; got {leaf.dtype} {leaf.shape} for {spec}.'
-      )
-
-  def test_bellman_updater_follows_the_update(self):
-    builder, spec = self.make_builder(), self.make_spec()
-    if builder.experience(spec, self.num_environments).with_targets is None:
-      raise unittest.SkipTest('The learner of this agent computes its targets.')
-    exports = builder.make_update(builder.make_network(spec), spec).exports
-    updater = builder.make_bellman_updater(spec)
-    for name, variables in updater.variable_client.items():
-      found = [(v.name, v.shape) for v in variables]
-      expected = [(v.name, v.shape) for v in exports.get(name, ())]
-      assert found == expected, (
-        f"variable_client['{name}'] of a Bellman updater must match the "
-        f'variables that the update exports by that name; got {found} for '
-        f'{expected}.'
-      )
-
-  @contextlib.contextmanager
-  def _replaying(self, builder, experience):
-    """Yields both sides of a transport: adder and learner side."""
     with contextlib.ExitStack() as stack:
       server = replay.make_server(experience.tables)
       stack.callback(server.stop)
@@ -242,7 +172,24 @@ class BuilderConformance:
       stack.callback(adder.close)
       # Otherwise closing the adder would wait for pending items.
       stack.callback(connection.stop.set)
-      yield adder, end
+      network = builder.make_network(spec)
+      for _ in self._play(network, adder=adder):
+        if end.updates_due(0):
+          break
+      else:
+        raise AssertionError(
+          f'{self.max_steps} steps made only {adder.num_items} items, too few '
+          'for a learner step. Reduce batch and replay sizes.'
+        )
+      sample = next(end.batches)
+      assert sample.keys.shape == [experience.batch_size]
+      self.check_update(builder, network, sample)
+
+  def check_update(self, builder, network, sample) -> None:
+    """Updates with a sample; overridden where a node prepares it."""
+    update = builder.make_update(network, self.make_spec())
+    for name, value in interfaces.call_update(update, sample).metrics.items():
+      assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
 
 
 def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:

@@ -33,52 +33,45 @@ class GAILBuilder(reward_model_builder.RewardModelBuilder):
   config_class = GAILConfig
 
   def experience(self, spec, num_environments) -> experience_lib.Experience:
-    ActionEncoder(spec.actions)  # Checks the actions.
+    make_encoder(spec.actions)  # Checks the actions.
     return super().experience(spec, num_environments)
 
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     return GAILRewards(spec, self.reward_model_config)
 
 
-class ActionEncoder:
-  """Encodes actions as vectors: one-hot, or scaled to [−1, 1].
+def make_encoder(
+  action_spec: types.Nest,
+) -> tuple[int, Callable[[types.Nest], tf.Tensor]]:
+  """Makes the encoder of actions as vectors: one-hot, or scaled to [−1, 1].
 
-  Attributes:
-    size: D, size of a vector.
+  Returns:
+    The size D of a vector, and a function that maps actions of the spec, `[N,
+    ...]`, to float32 `[N, D]`.
+
+  Raises:
+    ValueError: If actions are neither discrete nor bounded floats.
   """
-
-  def __init__(self, action_spec: types.Nest):
-    """Initializes the encoder from the action spec.
-
-    Raises:
-      ValueError: If actions are neither discrete nor bounded floats.
-    """
-    parts = action_parts.parts_of(action_spec)
-    self._read: Callable[[types.Nest], tf.Tensor]
-    if action_parts.is_discrete(parts[0].spec):
-      actions = discrete_actions.DiscreteActions(action_spec)
-      self.size = size = actions.num_actions
-      self._read = lambda action: tf.one_hot(actions.from_action(action), size)
-    else:
-      scaling = action_scaling.ActionScaling(action_spec)
-      self.size, self._read = scaling.size, scaling.from_action
-
-  def __call__(self, action: types.Nest) -> tf.Tensor:
-    """Maps actions of the spec, `[N, ...]`, to float32 `[N, D]`."""
-    return self._read(action)
+  parts = action_parts.parts_of(action_spec)
+  if not action_parts.is_discrete(parts[0].spec):
+    scaling = action_scaling.ActionScaling(action_spec)
+    return scaling.size, scaling.from_action
+  actions = discrete_actions.DiscreteActions(action_spec)
+  size = actions.num_actions
+  return size, lambda action: tf.one_hot(actions.from_action(action), size)
 
 
 class GAILRewards(rewarding.Rewards):
   """GAIL rewards of a discriminator, which is trained on each batch.
 
-  Its inputs are normalized observations and actions of `ActionEncoder`.
+  Its inputs are normalized observations, and actions of `make_encoder`.
   """
 
   def __init__(self, spec: specs.EnvironmentSpec, config: GAILConfig):
     """Creates the discriminator."""
     super().__init__()
     self._config = config
-    self._encode = ActionEncoder(spec.actions)
+    action_size, self._encode = make_encoder(spec.actions)
     self._normalizer = networks.ObservationNormalizer(
       spec.observations, with_images=True
     )
@@ -90,7 +83,7 @@ class GAILRewards(rewarding.Rewards):
       name='discriminator',
     )
     networks.create_critic_variables(
-      self._discriminator, spec.observations, self._encode.size
+      self._discriminator, spec.observations, action_size
     )
     self._optimizer = learners.ClippedAdam(
       self._discriminator.trainable_variables, config.learning_rate
@@ -138,15 +131,13 @@ class GAILRewards(rewarding.Rewards):
     is_demonstration: tf.Tensor,
     mask: tf.Tensor,
   ) -> tuple[types.Nest, tf.Tensor]:
-    """Samples random interpolations of policy steps and demonstrations.
+    """Samples N random interpolations of policy steps and demonstrations.
 
-    There are N of them whatever the numbers of both, so that shapes are static.
     Integer leaves are those of the demonstrations. Returns inputs of the same
     structure, and their mask, bool `[N]`.
     """
     own, data = mask & ~is_demonstration, mask & is_demonstration
-    indices = tf.range(mask.shape[0])
-    own_indices, data_indices = (_cycle(indices, m) for m in (own, data))
+    own_indices, data_indices = _cycle(own), _cycle(data)
     ratios = tf.random.stateless_uniform([mask.shape[0]], self._noise.seed())
 
     def between(leaf):
@@ -172,8 +163,8 @@ class GAILRewards(rewarding.Rewards):
     return tf.concat([tf.reshape(g, [size, -1]) for g in gradients], axis=-1)
 
 
-def _cycle(indices: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-  """Returns the indices of masked steps, repeated cyclically, int32 `[N]`."""
+def _cycle(mask: tf.Tensor) -> tf.Tensor:
+  """Returns indices of masked steps, repeated cyclically, int32 `[N]`."""
   order = tf.argsort(tf.where(mask, 0, 1), stable=True)  # Masked steps first.
   number = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.int32)), 1)
-  return tf.gather(order, indices % number)
+  return tf.gather(order, tf.range(mask.shape[0]) % number)

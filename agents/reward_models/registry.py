@@ -23,19 +23,17 @@ class RewardModel:
     description: One-line summary.
     config_class: Subclass of `RewardModelConfig`, with a default for each
       setting.
-    builder: Import path of the builder's class, below `reward_models`.
   """
 
   name: str
   description: str
   config_class: type[config_lib.RewardModelConfig]
-  builder: str
 
   @property
   def builder_class(self) -> 'type[reward_model_builder.RewardModelBuilder]':
     """The class, called with a builder and a config; imports TensorFlow."""
     return pkgutil.resolve_name(
-      f'repertory.agents.reward_models.{self.builder}'
+      f'repertory.agents.reward_models.{self.name}:{self.name.upper()}Builder'
     )
 
 
@@ -45,19 +43,14 @@ _REWARD_MODELS = (
     'Imitation learning by a discriminator: GAIL and DAC; for agents with '
     'replay.',
     config_lib.GAILConfig,
-    'gail:GAILBuilder',
   ),
   RewardModel(
-    'rnd',
-    'Exploration by random network distillation.',
-    config_lib.RNDConfig,
-    'rnd:RNDBuilder',
+    'rnd', 'Exploration by random network distillation.', config_lib.RNDConfig
   ),
   RewardModel(
     'sqil',
     'Imitation learning by constant rewards: SQIL; for agents with replay.',
     config_lib.SQILConfig,
-    'sqil:SQILBuilder',
   ),
 )
 
@@ -96,13 +89,13 @@ def make_config(
     SettingError: If the name or a field is unknown, or a value is invalid. Its
       settings are called `reward_model.<name>`.
   """
+  if name is None and settings:
+    raise SettingError(
+      config_lib.REWARD_MODEL,
+      f'must be given with its settings {", ".join(sorted(settings))}, got '
+      'None.',
+    )
   if name is None:
-    if settings:
-      raise SettingError(
-        config_lib.REWARD_MODEL,
-        f'must be given with its settings {", ".join(sorted(settings))}, got '
-        'None.',
-      )
     return None
   config_class = get(name).config_class
   values = agents_registry.parse_settings(
@@ -112,6 +105,5 @@ def make_config(
   try:
     return config_class(**values)
   except SettingError as error:
-    raise SettingError(
-      config_lib.PREFIX + error.setting, error.problem
-    ) from error
+    name = config_lib.PREFIX + error.setting
+    raise SettingError(name, error.problem) from error

@@ -12,9 +12,6 @@ from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
 from repertory.components.transports import experience as experience_lib
 
-# Methods of agent builders whose overrides would not be called here.
-_NOT_WRAPPED = ('make_adder', 'make_learner')
-
 
 class RewardModelBuilder(builder.Builder):
   """Builder of an agent whose rewards are relabeled by a reward model.
@@ -52,16 +49,12 @@ class RewardModelBuilder(builder.Builder):
         f"'{self.name}' around '{wrapped.name}'."
       )
     kind = type(wrapped)
-    refused = [
-      name
-      for name in _NOT_WRAPPED
-      if getattr(kind, name) is not getattr(builder.Builder, name)
-    ]
-    if refused:
-      raise _refusal(
-        f'be left out for {kind.__name__}, which overrides '
-        f"{' and '.join(refused)}; '{self.name}' would not call it."
-      )
+    for name in ('make_adder', 'make_learner'):
+      if getattr(kind, name) is not getattr(builder.Builder, name):
+        raise _refusal(
+          f'be left out for {kind.__name__}, which overrides {name};'
+          f" '{self.name}' would not call it."
+        )
     if not wrapped.uses_rewards:
       raise _refusal(
         f'be left out for {kind.__name__}, which does not learn from rewards; '

@@ -89,8 +89,12 @@ class RewardingUpdate(interfaces.Update):
         next_observation=steps.next_observation[OBSERVATION],
       )
     rewards, metrics = self._rewards(steps)
+    data = sample.data
+    rewards = tf.reshape(rewards, data.reward.shape)
+    if isinstance(data, types.Sequence):  # Padding has the reward 0.
+      rewards = tf.where(data.mask, rewards, tf.zeros_like(rewards))
     result = interfaces.call_update(
-      self._wrapped, _with_rewards(sample, rewards)
+      self._wrapped, sample._replace(data=data._replace(reward=rewards))
     )
     return result._replace(metrics={**result.metrics, **metrics})
 
@@ -99,29 +103,16 @@ def _steps_of(sample: types.Sample) -> StepBatch:
   """Extracts the steps of transitions `[B]` or sequences `[B, T]`."""
   data, is_demonstration = sample.data, sample.is_demonstration
   if isinstance(data, types.Transition):
-    return StepBatch(
-      data.observation,
-      data.action,
-      data.next_observation,
-      data.reward,
-      tf.ones_like(data.reward, tf.bool),
-      is_demonstration,
-    )
-  has_marks = not isinstance(is_demonstration, tuple)
+    mask = tf.ones_like(data.reward, tf.bool)
+    parts = data.observation, data.action, data.next_observation, data.reward
+    return StepBatch(*parts, mask, is_demonstration)
+  if not isinstance(is_demonstration, tuple):
+    is_demonstration = tf.repeat(is_demonstration, data.reward.shape[1])
   return StepBatch(
     tree.map_structure(lambda x: loops.merge_axes(x[:, :-1]), data.observation),
     tree.map_structure(loops.merge_axes, data.action),
     tree.map_structure(lambda x: loops.merge_axes(x[:, 1:]), data.observation),
     loops.merge_axes(data.reward),
     loops.merge_axes(data.mask),
-    tf.repeat(is_demonstration, data.reward.shape[1]) if has_marks else (),
+    is_demonstration,
   )
-
-
-def _with_rewards(sample: types.Sample, rewards: tf.Tensor) -> types.Sample:
-  """Replaces the rewards of items by `[N]`, with 0 for padding."""
-  data = sample.data
-  rewards = tf.reshape(rewards, data.reward.shape)
-  if isinstance(data, types.Sequence):
-    rewards = tf.where(data.mask, rewards, tf.zeros_like(rewards))
-  return sample._replace(data=data._replace(reward=rewards))

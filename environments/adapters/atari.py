@@ -1,5 +1,6 @@
 """Vectorized Atari games with the standard preprocessing (ALE)."""
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,13 +54,9 @@ class AtariSource(vector_batch.VectorSource):
   the episode but not the game: the step that restarts the slot is one no-op,
   and the stack still holds the screens of the previous life.
 
-  `render` returns every frame in color. ALE's vector environment only shows
-  small gray screens, one per action; to be rendered, each game is therefore
-  replayed frame by frame with the same seed and the same actions, which is
-  deterministic.
+  `render` returns the last screen in color, `[210, 160, 3]`, of the same games,
+  which are deterministic, in a second vector environment.
   """
-
-  render_fps = 60
 
   def __init__(
     self, game: str, settings: Mapping[str, Any], seeds: Sequence[int]
@@ -77,14 +74,14 @@ class AtariSource(vector_batch.VectorSource):
     ale_py = extras.import_extra('ale_py', 'atari')
     # ALE logs its version at each start.
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
-    self._env = ale_py.AtariVectorEnv(
+    make = functools.partial(
+      ale_py.AtariVectorEnv,
       roms[game],
       len(seeds),
       num_threads=settings['threads'],
       max_num_frames_per_episode=settings['max_frames'],
       repeat_action_probability=settings['sticky_actions'],
       full_action_space=settings['full_actions'],
-      stack_num=settings['stack'],
       frameskip=settings['frame_skip'],
       noop_max=settings['noops'],
       life_loss_info=settings['life_loss'],
@@ -92,15 +89,16 @@ class AtariSource(vector_batch.VectorSource):
       use_fire_reset=False,
       autoreset_mode='NextStep',
     )
-    # One per slot if the games are to be rendered.
-    self._replicas: list[_Replica] = []
+    self._envs = [make(stack_num=settings['stack'])]
     if settings.get('render_mode'):
-      self._replicas = [
-        _Replica(roms[game], settings, seed) for seed in self._seeds.tolist()
-      ]
+      self._envs.append(
+        make(stack_num=1, grayscale=False, img_height=210, img_width=160)
+      )
+    self._frames: np.ndarray | None = None  # [B, 1, 210, 160, 3]
+    self.render_fps = 60 / settings['frame_skip']
     self._life_loss = settings['life_loss']
-    _, height, width = self._env.single_observation_space.shape
-    num_actions = int(self._env.single_action_space.n)
+    _, height, width = self._envs[0].single_observation_space.shape
+    num_actions = int(self._envs[0].single_action_space.n)
     super().__init__(
       len(seeds),
       specs.BoundedArray(
@@ -111,46 +109,45 @@ class AtariSource(vector_batch.VectorSource):
 
   def reset(self) -> np.ndarray:
     seeds, self._seeds = self._seeds, None
-    screens, info = self._env.reset(seed=seeds)
-    for replica, frame in zip(self._replicas, info['episode_frame_number']):
-      replica.reset(int(frame))
+    screens, _ = self._call('reset', seed=seeds)
     return gymnasium_sources.move_channels_last(screens)
 
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
     """Steps each game; restarts it, or its next life, where it has ended."""
-    screens, rewards, terminated, truncated, info = self._env.step(actions)
-    frames, lives = info['episode_frame_number'], info['lives']
-    for slot, replica in enumerate(self._replicas):
-      results = float(rewards[slot]), int(frames[slot]), int(lives[slot])
-      replica.follow(int(actions[slot]), results, bool(truncated[slot]))
+    screens, rewards, terminated, truncated, _ = self._call('step', actions)
     if self._life_loss and ended is not None:
       # The game may end during the no-op that begins the next life.
       over = ended & (terminated | truncated)
       if over.any():
-        started, info = self._env.reset(options={'reset_mask': over})
-        for slot in np.flatnonzero(over) if self._replicas else ():
-          frame = info['episode_frame_number'][slot]
-          self._replicas[slot].reset(int(frame))
+        started, _ = self._call('reset', options={'reset_mask': over})
         screens = np.where(over[:, None, None, None], started, screens)
     screens = gymnasium_sources.move_channels_last(screens)
     return gymnasium_sources.to_step_result(
       screens, rewards, terminated, truncated, ended
     )
 
+  def _call(self, method: str, *arguments: Any, **settings: Any) -> Any:
+    """Calls the games, and those in color; returns the result of the former."""
+    results = [
+      getattr(env, method)(*arguments, **settings) for env in self._envs
+    ]
+    self._frames = results[-1][0]
+    return results[0]
+
   def render(self, slots: Sequence[int]) -> rendering.Frames:
-    """Returns the frames of the last step, `[T, 210, 160, 3]` per slot."""
-    if not self._replicas:
+    """Returns the screens of the last step, `[210, 160, 3]` per slot."""
+    if len(self._envs) < 2:
       raise rendering.RenderError(
         f'its games were made without rendering, {rendering.HOW_TO_RENDER}'
       )
-    return [np.stack(self._replicas[slot].frames) for slot in slots]
+    return [np.array(self._frames[slot, 0]) for slot in slots]
 
   def close(self) -> None:
-    """Stops the threads; the environment must not be referenced elsewhere."""
-    self._env.close()
-    del self._env
+    """Stops the threads; the environments must not be referenced elsewhere."""
+    while self._envs:
+      self._envs.pop().close()
 
 
 def _roms() -> dict[str, str]:
@@ -162,53 +159,3 @@ def _roms() -> dict[str, str]:
     for name, spec in gymnasium.registry.items()
     if name.startswith('ALE/') and name.endswith('-v5')
   }
-
-
-class _Replica:
-  """Replica of one game, with the frames of its last step."""
-
-  def __init__(self, rom: str, settings: Mapping[str, Any], seed: int):
-    ale_py = extras.import_extra('ale_py', 'atari')
-    self._ale = ale = ale_py.ALEInterface()
-    ale.setFloat('repeat_action_probability', settings['sticky_actions'])
-    ale.setInt('random_seed', int(seed))
-    ale.loadROM(ale_py.roms.get_rom_path(rom))
-    is_full = settings['full_actions']
-    self._actions = (
-      ale.getLegalActionSet() if is_full else ale.getMinimalActionSet()
-    )
-    self._frame_skip = settings['frame_skip']
-    self.frames: list[np.ndarray] = []
-    self._is_over = True
-
-  def reset(self, num_noops: int) -> None:
-    self._ale.reset_game()
-    for _ in range(num_noops):
-      self._ale.act(self._actions[0])
-    self.frames = [self._ale.getScreenRGB()]
-    self._is_over = False
-
-  def follow(
-    self, action: int, expected: tuple[float, int, int], truncated: bool
-  ) -> None:
-    """Repeats an action, or restarts after the last one.
-
-    Raises:
-      RuntimeError: If reward, frame number and lives differ from the game's.
-    """
-    if self._is_over:
-      self.reset(expected[1])
-      return
-    reward = 0.0
-    self.frames = []
-    while len(self.frames) < self._frame_skip and not self._is_over:
-      reward += self._ale.act(self._actions[action])
-      self.frames.append(self._ale.getScreenRGB())
-      self._is_over = self._ale.game_over()
-    found = reward, self._ale.getEpisodeFrameNumber(), self._ale.lives()
-    if found != expected:
-      raise RuntimeError(
-        'the replica of a game must match the game, but reward, frame '
-        f'and lives are {expected} in the game and {found} in the replica'
-      )
-    self._is_over |= truncated

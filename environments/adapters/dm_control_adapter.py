@@ -6,19 +6,11 @@ from typing import Any
 
 import dm_env
 import numpy as np
-from dm_env import specs
 
 from repertory.environments.adapters import extras
-from repertory.environments.registry import name_options
 from repertory.environments.rendering import headless
 from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import environment_wrapper
-
-OPTIONS = (
-  name_options.Option(
-    'nested', False, 'Whether observations are dictionaries, not one vector'
-  ),
-)
 
 # The suite's key of the flat observation vector.
 _FLAT = 'observations'
@@ -30,15 +22,14 @@ _HEIGHT, _WIDTH = 480, 640
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes a task with state observations, not pixels.
+  """Makes a task whose observation is a vector of its state, not pixels.
 
   The suite's episodes end after a fixed time only, with discount 1; a few tasks
   terminate as well, with discount 0.
 
   Args:
     task: Such as 'cartpole/swingup'.
-    settings: A value for each of `OPTIONS`, and `render_mode` to enable
-      rendering.
+    settings: `render_mode` to enable rendering.
     seed: At least 0.
 
   Raises:
@@ -54,21 +45,27 @@ def make(
   argument_checks.check_known(
     'task', task, sorted(map('/'.join, suite.ALL_TASKS))
   )
-  flat = not settings['nested']
-  environment = suite.load(
-    *task.split('/'),
-    task_kwargs={'random': argument_checks.fold_seed(seed)},
-    environment_kwargs={'flat_observation': flat},
+  return _Task(
+    suite.load(
+      *task.split('/'),
+      task_kwargs={'random': argument_checks.fold_seed(seed)},
+      environment_kwargs={'flat_observation': True},
+    )
   )
-  return (_Vector if flat else _Task)(environment)
 
 
 class _Task(environment_wrapper.EnvironmentWrapper):
-  """Task that renders the view of its first camera, `[480, 640, 3]`."""
+  """Extracts the vector; renders the first camera, `[480, 640, 3]`."""
 
   def __init__(self, environment: Any):
     super().__init__(environment)
     self._task = environment
+
+  def observation_spec(self) -> Any:
+    return self._environment.observation_spec()[_FLAT]
+
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    return timestep._replace(observation=timestep.observation[_FLAT])
 
   def render(self) -> np.ndarray:
     physics = self._task.physics
@@ -80,13 +77,3 @@ class _Task(environment_wrapper.EnvironmentWrapper):
   def render_fps(self) -> float:
     """Control steps per second of simulated time."""
     return 1 / self._task.control_timestep()
-
-
-class _Vector(_Task):
-  """Extracts the vector from the dictionary that holds nothing else."""
-
-  def observation_spec(self) -> specs.Array:
-    return self._environment.observation_spec()[_FLAT]
-
-  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
-    return timestep._replace(observation=timestep.observation[_FLAT])

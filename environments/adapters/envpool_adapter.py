@@ -38,8 +38,8 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
     A pool has a single seed, made of those of all slots, so the episodes of a
     slot depend on the whole batch.
     """
-    with extras.discarded_stderr():  # The deprecation notice of gym.
-      envpool = extras.import_extra('envpool', 'envpool')
+    extras.silence_gym()  # EnvPool imports it.
+    envpool = extras.import_extra('envpool', 'envpool')
     argument_checks.check_known('id', environment_id, envpool.list_all_envs())
     # EnvPool casts float64 bounds to float32, and warns.
     with extras.ignored_warnings('.*precision lowered by casting.*'):
@@ -58,8 +58,7 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
 
   def _converted(self, leaf: specs.Array) -> tuple[specs.Array, Any]:
     if leaf.dtype.kind == 'f':
-      # Some bounds are wrong: positions of the Control Suite fall below their
-      # 0.
+      # Some bounds are wrong, such as 0 of positions in the Control Suite.
       leaf = specs.Array(leaf.shape, leaf.dtype, leaf.name)
     is_image = len(leaf.shape) == 3 and leaf.dtype == np.uint8
     # The images of CarRacing have their channels last already.

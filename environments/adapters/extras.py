@@ -1,16 +1,14 @@
-"""Imports of optional packages, with installation hints, and their noise."""
+"""Imports of optional packages, with installation hints and without noise."""
 
 import contextlib
 import importlib
-import io
 import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
 
-# Filters of warnings and stderr are global to the process. If two nodes in
-# threads replaced them at once, the last one to leave would restore the
-# replacement of the other for good.
+# Filters of warnings are global. If two nodes in threads replaced them at once,
+# the last one to leave would restore that of the other for good.
 _LOCK = threading.RLock()
 
 
@@ -44,8 +42,7 @@ def ignored_warnings(
     yield
 
 
-@contextlib.contextmanager
-def discarded_stderr() -> Iterator[None]:
-  """Discards Python's output to stderr while the block runs."""
-  with _LOCK, contextlib.redirect_stderr(io.StringIO()):
-    yield
+def silence_gym() -> None:
+  """Suppresses the deprecation notice that `gym` prints on import."""
+  with contextlib.suppress(ModuleNotFoundError):
+    importlib.import_module('gym_notices.notices').notices.clear()

@@ -1,6 +1,5 @@
 """Adapter from Gymnasium to dm_env."""
 
-import re
 import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -12,23 +11,15 @@ from dm_env import specs
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.environments.adapters import extras, gymnasium_spaces
-from repertory.environments.batches.batch_columns import (
+from repertory.environments.batches.layout import (
   EnvironmentContractError,
+  Nest,
 )
-from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import headless, rendering
 from repertory.environments.values import argument_checks, casting
 
 if TYPE_CHECKING:
   import gymnasium
-
-
-def make(environment_id: str, seed: int, **settings: Any) -> 'GymnasiumAdapter':
-  """Makes a registered Gymnasium environment.
-
-  Arguments and errors are those of `make_env` and `GymnasiumAdapter`.
-  """
-  return GymnasiumAdapter(make_env(environment_id, **settings), seed)
 
 
 def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
@@ -48,7 +39,7 @@ def make_env(environment_id: str, **settings: Any) -> 'gymnasium.Env':
   gymnasium = gymnasium_spaces.import_gymnasium()
   environment_id = register(environment_id)
   spec = gymnasium.registry.get(environment_id)
-  if spec is not None and 'envs.box2d.' in str(spec.entry_point):
+  if 'envs.box2d.' in str(getattr(spec, 'entry_point', '')):
     # Box2D warns on import, and fails if warnings are errors.
     with extras.ignored_warnings(category=DeprecationWarning):
       extras.import_extra('Box2D', 'box2d')
@@ -90,6 +81,7 @@ def register(environment_id: str) -> str:
 
 
 _, _MID, _LAST = dm_env.StepType
+_DOUBLE = np.dtype(np.float64)
 
 
 class GymnasiumAdapter(dm_env.Environment):
@@ -143,11 +135,6 @@ class GymnasiumAdapter(dm_env.Environment):
     # The info of an environment may not be picklable.
     return {**vars(self), 'info': {}}
 
-  @property
-  def gym_env(self) -> 'gymnasium.Env':
-    """The wrapped Gymnasium environment."""
-    return self._env
-
   def reset(self) -> dm_env.TimeStep:
     seed, self._seed = self._seed, None
     try:
@@ -155,9 +142,15 @@ class GymnasiumAdapter(dm_env.Environment):
     except (TypeError, ValueError) as error:
       _check_interface(self._env, error)
       raise
-    observation, self.info = _check_reset(result)
+    is_pair = isinstance(result, tuple) and len(result) == 2
+    if not is_pair or not isinstance(result[1], Mapping):
+      raise EnvironmentContractError(
+        '`reset` must return an observation and a dictionary, its info, got '
+        f'{casting.shorten(result)}. Return `observation, {{}}`.'
+      )
+    observation, self.info = result
     self._ended = False
-    return dm_env.restart(self._convert(observation))
+    return dm_env.restart(self._cast(0.0, observation)[1])
 
   def step(self, action: Nest) -> dm_env.TimeStep:
     """Steps the environment, or resets it if the episode has ended.
@@ -182,14 +175,13 @@ class GymnasiumAdapter(dm_env.Environment):
     if type(terminated) is not bool or type(truncated) is not bool:
       terminated = _to_flag('terminated', terminated)
       truncated = _to_flag('truncated', truncated)
-    if type(reward) is not float:
-      reward = _to_float(reward)
     self._ended = terminated or truncated
+    reward, observation = self._cast(reward, observation)
     return dm_env.TimeStep(
       _LAST if self._ended else _MID,
       reward,
       0.0 if terminated else 1.0,
-      self._convert(observation),
+      observation,
     )
 
   def observation_spec(self) -> Nest:
@@ -216,11 +208,14 @@ class GymnasiumAdapter(dm_env.Environment):
   def close(self) -> None:
     self._env.close()
 
-  def _convert(self, observation: Any) -> Nest:
+  def _cast(self, reward: Any, observation: Any) -> tuple[float, Nest]:
     try:
-      return self._decode(observation)
+      if type(reward) is not float:
+        reward = float(casting.cast(reward, (), _DOUBLE, 'reward'))
+      return reward, self._decode(observation)
     except ValueError as error:
-      raise EnvironmentContractError(str(error)) from error
+      message = str(error).removesuffix('.')
+      raise EnvironmentContractError(f'{message}.') from error
 
 
 def draw(env: Any) -> Any:
@@ -252,38 +247,26 @@ def draw(env: Any) -> Any:
 
 def _check_interface(env: Any, error: Exception) -> None:
   """Raises a helpful error for an environment with the interface of old Gym."""
-  keyword = re.search(r"reset\(\) got an unexpected .* '(\w+)'", str(error))
-  count = re.search(r'to unpack \(expected 5(?:, got (\d+))?\)', str(error))
+  message = str(error)
   file = traceback.extract_tb(error.__traceback__)[-1].filename
-  if keyword is not None:
-    message = (
-      f'`reset` must take the keyword `{keyword[1]}`, as in Gymnasium, got '
-      f'{str(error)!r}. Write `def reset(self, *, seed=None, options=None)`, '
-      'call `super().reset(seed=seed)`, and return the observation and a '
-      'dictionary.'
+  if 'gymnasium' not in file:  # This one, or that of a wrapper.
+    return
+  if 'reset() got an unexpected keyword' in message:
+    due = (
+      '`reset` must take the keywords `seed` and `options`. Write `def '
+      'reset(self, *, seed=None, options=None)`, call `super().reset(seed='
+      'seed)`, and return the observation and a dictionary.'
     )
-  elif count is not None and 'gymnasium' in file:  # Here, or in a wrapper.
-    message = (
+  elif 'unpack' in message:
+    due = (
       '`step` must return five values, observation, reward, terminated, '
-      f"truncated and info, got {count[1] or 'more'}. Old Gym's `done` is "
-      '`terminated` if the task is over, and `truncated` if a time limit cuts '
-      'it off.'
+      "truncated and info. Old Gym's `done` is `terminated` if the task is "
+      'over, and `truncated` if a time limit cuts it off.'
     )
   else:
     return
   name = type(getattr(env, 'unwrapped', env)).__name__
-  raise EnvironmentContractError(f'{name}: {message}') from error
-
-
-def _check_reset(result: Any) -> tuple[Any, Mapping[str, Any]]:
-  """Returns the observation and the info of a `reset`."""
-  is_pair = isinstance(result, tuple) and len(result) == 2
-  if is_pair and isinstance(result[1], Mapping):
-    return result
-  raise EnvironmentContractError(
-    '`reset` must return an observation and a dictionary, its info, got '
-    f'{casting.shorten(result)}. Return `observation, {{}}`.'
-  )
+  raise EnvironmentContractError(f'{name}: {due} ({message})') from error
 
 
 def _to_flag(name: str, value: Any) -> bool:
@@ -297,10 +280,3 @@ def _to_flag(name: str, value: Any) -> bool:
     f'{name}: expected True or False, found {casting.shorten(value)}. Return '
     "the five values of Gymnasium's `step` in their order."
   )
-
-
-def _to_float(reward: Any) -> float:
-  try:
-    return float(casting.cast(reward, (), np.dtype(np.float64)))
-  except ValueError as error:
-    raise EnvironmentContractError(f'reward of `gym_env`: {error}.') from error

@@ -28,9 +28,9 @@ def make_source(
   environment_id = gymnasium_adapter.register(environment_id)
   gymnasium = gymnasium_spaces.import_gymnasium()
   spec = gymnasium.registry.get(environment_id)
-  if len(seeds) < _MIN_VECTOR_SIZE or spec is None:
-    return None
-  if spec.vector_entry_point is None or spec.additional_wrappers:
+  has_vector = spec is not None and spec.vector_entry_point is not None
+  is_small = len(seeds) < _MIN_VECTOR_SIZE
+  if is_small or not has_vector or spec.additional_wrappers:
     return None
   mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
   vector_env = gymnasium.make_vec(environment_id, len(seeds), mode, **settings)
@@ -40,12 +40,9 @@ def make_source(
   if metadata.get('autoreset_mode') is not next_step or metadata.get('jax'):
     vector_env.close()
     return None
-  return VectorEnvSource(
-    vector_env,
-    len(seeds),
-    (vector_env.single_observation_space, vector_env.single_action_space),
-    argument_checks.combine_seeds(seeds),
-  )
+  spaces = vector_env.single_observation_space, vector_env.single_action_space
+  seed = argument_checks.combine_seeds(seeds)
+  return VectorEnvSource(vector_env, len(seeds), spaces, seed)
 
 
 class VectorEnvSource(vector_batch.VectorSource):
@@ -65,15 +62,14 @@ class VectorEnvSource(vector_batch.VectorSource):
     self._env, self._seed = env, seed
     self._infos: Mapping[str, Any] = {}
     observation, action = (
-      gymnasium_spaces.make_codec(space, f'{name}_space', is_batch=True)
-      for name, space in zip(('observation', 'action'), spaces)
+      gymnasium_spaces.make_codec(space, name, is_batch=True)
+      for space, name in zip(spaces, ('observation_space', 'action_space'))
     )
     self._shift, self._encode = observation.decode, action.encode
-    self._layout = layout.NestLayout(observation.spec, 'observation')
-    leaves = [self._converted(leaf) for leaf in self._layout.specs]
-    self._conversions = [convert for _, convert in leaves]
-    observation_spec = self._layout.unflatten([spec for spec, _ in leaves])
-    super().__init__(size, observation_spec, action.spec)
+    nest = layout.NestLayout(observation.spec, 'observation')
+    leaves, copies = zip(*map(self._converted, nest.specs))
+    self._copy = nest.mapper(copies)
+    super().__init__(size, nest.unflatten(leaves), action.spec)
 
   def _converted(self, leaf: specs.Array) -> tuple[specs.Array, Any]:
     """Returns the spec of a leaf, and a function that copies it, `[B, ...]`."""
@@ -83,34 +79,24 @@ class VectorEnvSource(vector_batch.VectorSource):
   def reset(self) -> Nest:
     settings = {} if self._seed is None else {'seed': self._seed}
     self._seed = None
-    return self._decode(self._env.reset(**settings)[0])
+    return self._copy(self._shift(self._env.reset(**settings)[0]))
 
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    results = self._env.step(self._encode(actions))
-    observation, rewards, terminated, truncated, self._infos = results
-    return to_step_result(
-      self._decode(observation), rewards, terminated, truncated, ended
-    )
+    observation, *ends, self._infos = self._env.step(self._encode(actions))
+    return to_step_result(self._copy(self._shift(observation)), *ends, ended)
 
   def info(self, slot: int) -> Mapping[str, Any]:
     """Returns the info of the last step of a slot."""
-    found = {}
-    for name, values in self._infos.items():
-      if name.startswith('_') or not isinstance(values, np.ndarray):
-        continue
-      # A mask `_<name>` marks the slots that have an entry.
-      mask = self._infos.get(f'_{name}')
-      if mask is None or mask[slot]:
-        found[name] = values[slot]
-    return found
-
-  def _decode(self, observation: Any) -> Nest:
-    nest = self._shift(observation)
-    if self._layout.is_leaf:
-      return self._conversions[0](nest)
-    return self._layout.map(self._conversions, nest)
+    # A mask `_<name>` marks the slots that have an entry.
+    return {
+      name: values[slot]
+      for name, values in self._infos.items()
+      if isinstance(values, np.ndarray)
+      and not name.startswith('_')
+      and (f'_{name}' not in self._infos or self._infos[f'_{name}'][slot])
+    }
 
   def render(self, slots: Sequence[int]) -> rendering.Frames:
     # It renders all slots.

@@ -1,14 +1,14 @@
 """Conversion of Gymnasium spaces to dm_env specs, and of their values."""
 
 import operator
-from collections import abc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras
+from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.values import casting
 from repertory.environments.values.argument_checks import ArgumentError
@@ -51,97 +51,87 @@ def make_codec(space: Any, place: str, is_batch: bool = False) -> Codec:
     ValueError: If the space is of another kind.
   """
   spaces = import_gymnasium().spaces
-  if isinstance(space, (spaces.Dict, spaces.Tuple)):
-    return _make_nest_codec(space.spaces, place, is_batch)
+  starts: list[Any] = []  # Of each leaf.
+
+  def visit(space: Any, path: str) -> Nest:
+    if isinstance(space, spaces.Dict):
+      items = space.spaces.items()
+      return {key: visit(one, f'{path}[{key!r}]') for key, one in items}
+    if isinstance(space, spaces.Tuple):
+      parts = enumerate(space.spaces)
+      return tuple(visit(one, f'{path}[{i}]') for i, one in parts)
+    is_discrete = isinstance(space, spaces.Discrete)
+    starts.append(space.start if is_discrete else 0)
+    return _make_spec(spaces, space, path)
+
+  nest = layout.NestLayout(spec := visit(space, place), place)
+  convert = _shift if is_batch else _check
+  leaves = list(zip(nest.paths, nest.specs, starts))
+  return Codec(
+    spec,
+    nest.mapper([convert(*leaf, operator.sub) for leaf in leaves]),
+    nest.mapper([convert(*leaf, operator.add) for leaf in leaves]),
+  )
+
+
+def _make_spec(spaces: Any, space: Any, path: str) -> specs.Array:
   if isinstance(space, spaces.Discrete):
-    return _make_discrete_codec(space, place, is_batch)
+    return specs.DiscreteArray(int(space.n), space.dtype, path)
   if isinstance(space, spaces.MultiBinary):
-    spec = specs.BoundedArray(space.shape, space.dtype, 0, 1, place)
-  elif isinstance(space, spaces.MultiDiscrete):
+    return specs.BoundedArray(space.shape, space.dtype, 0, 1, path)
+  if isinstance(space, spaces.MultiDiscrete):
     minimum, maximum = space.start, space.start + space.nvec - 1
-    spec = specs.BoundedArray(space.shape, space.dtype, minimum, maximum, place)
-  elif isinstance(space, spaces.Box):
-    if space.bounded_below.any() or space.bounded_above.any():
-      low, high = space.low, space.high
-      spec = specs.BoundedArray(space.shape, space.dtype, low, high, place)
-    else:
-      spec = specs.Array(space.shape, space.dtype, place)
-  else:
-    raise ArgumentError(
-      'gym_env',
-      f'expected {place} to be a Box, Discrete, MultiBinary,'
-      f' MultiDiscrete, Dict or Tuple, got {space!r}. Wrap the environment so'
-      ' that it returns arrays of fixed shape.',
-    )
-  convert = (lambda array: array) if is_batch else _make_cast(spec, place)
-  return Codec(spec, convert, convert)
+    return specs.BoundedArray(space.shape, space.dtype, minimum, maximum, path)
+  if isinstance(space, spaces.Box):
+    if not space.bounded_below.any() and not space.bounded_above.any():
+      return specs.Array(space.shape, space.dtype, path)
+    low, high = space.low, space.high
+    return specs.BoundedArray(space.shape, space.dtype, low, high, path)
+  raise ArgumentError(
+    'gym_env',
+    f'expected {path} to be a Box, Discrete, MultiBinary, MultiDiscrete, Dict '
+    f'or Tuple, got {space!r}. Wrap the environment so that it returns arrays '
+    'of fixed shape.',
+  )
 
 
-def _make_cast(spec: specs.Array, place: str) -> Callable[[Any], Any]:
+def _shift(
+  path: str, spec: specs.Array, start: Any, change: Callable[[Any, Any], Any]
+) -> Callable[[Any], Any]:
+  """Returns the conversion of a leaf `[B, ...]`, by the start of its space."""
+  del path, spec
+  return (lambda value: change(value, start)) if start else lambda value: value
+
+
+def _check(
+  path: str, spec: specs.Array, start: Any, change: Callable[[Any, Any], Any]
+) -> Callable[[Any], Any]:
+  """Returns the check and conversion of a leaf of one environment."""
   shape, dtype = spec.shape, spec.dtype
 
-  def convert(value: Any) -> Any:
+  def convert_array(value: Any) -> Any:
     exact = type(value) is np.ndarray and value.dtype == dtype
     if exact and value.shape == shape:
       return value
+    # Many environments return lists or Python numbers.
+    return casting.cast(np.asarray(value), shape, dtype, path)
+
+  if not isinstance(spec, specs.DiscreteArray):
+    return convert_array
+  least = int(start) if change is operator.sub else 0
+  following = least + spec.num_values
+
+  def convert_discrete(value: Any) -> Any:
     try:
-      # Many environments return lists or Python numbers.
-      return casting.cast(np.asarray(value), shape, dtype)
-    except ValueError as error:
-      raise ValueError(f'{place}: {error}.') from error
-
-  return convert
-
-
-def _make_discrete_codec(space: Any, place: str, is_batch: bool) -> Codec:
-  n, start = int(space.n), int(space.start)
-
-  def shift(value: Any, lowest: int, change: Callable[[Any, Any], Any]) -> Any:
-    if not is_batch:
-      try:
-        fits = lowest <= operator.index(value) < lowest + n
-      except TypeError:
-        fits = False
-      if not fits:
-        raise ValueError(
-          f'{place}: expected an integer from {lowest} to {lowest + n - 1}, '
-          f'found {casting.shorten(value)}.'
-        )
-      value = space.dtype.type(value)
-    return change(value, space.start) if start else value
-
-  return Codec(
-    specs.DiscreteArray(n, space.dtype, place),
-    lambda value: shift(value, start, operator.sub),
-    lambda action: shift(action, 0, operator.add),
-  )
-
-
-def _make_nest_codec(
-  children: abc.Mapping | tuple[Any, ...], place: str, is_batch: bool
-) -> Codec:
-  is_mapping = isinstance(children, abc.Mapping)
-  items = children.items() if is_mapping else enumerate(children)
-  codecs = {k: make_codec(c, f'{place}[{k!r}]', is_batch) for k, c in items}
-
-  def build(values: Iterable[Any]) -> Nest:
-    return dict(zip(codecs, values)) if is_mapping else tuple(values)
-
-  def convert(nest: Any, direction: str) -> Nest:
-    if is_mapping:
-      expected = f'a mapping with the keys {list(codecs)}'
-      fits = isinstance(nest, abc.Mapping) and nest.keys() == codecs.keys()
-    else:
-      expected = f'a tuple of {len(codecs)} parts'
-      fits = isinstance(nest, (list, tuple)) and len(nest) == len(codecs)
+      fits = least <= operator.index(value) < following
+    except TypeError:
+      fits = False
     if not fits:
       raise ValueError(
-        f'{place}: expected {expected}, found {casting.shorten(nest)}.'
+        f'{path}: expected an integer from {least} to {following - 1}, found '
+        f'{casting.shorten(value)}.'
       )
-    return build(getattr(c, direction)(nest[k]) for k, c in codecs.items())
+    value = dtype.type(value)
+    return change(value, start) if start else value
 
-  return Codec(
-    build(codec.spec for codec in codecs.values()),
-    lambda nest: convert(nest, 'decode'),
-    lambda nest: convert(nest, 'encode'),
-  )
+  return convert_discrete

@@ -68,21 +68,20 @@ class MinAtarSource(vector_batch.VectorSource):
     )
 
   def reset(self) -> np.ndarray:
-    for game in self._games:
-      game.reset()
-    return np.stack([state() for state in self._states]).astype(np.float32)
+    size = self.batch_size
+    ended = np.ones(size, np.bool_)
+    return self.step(np.zeros(size, np.int32), ended).observation
 
   def step(
     self, actions: np.ndarray, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
+    size = self.batch_size
     # The dtype of the games: casting the whole batch at once is faster.
-    boards = np.empty((len(self._games), *self._shape), np.bool_)
-    size = len(self._games)
+    boards = np.empty((size, *self._shape), np.bool_)
     rewards, last = [0.0] * size, [False] * size
     restarts = [False] * size if ended is None else ended.tolist()
-    slots = zip(
-      range(size), self._games, self._states, actions.tolist(), restarts
-    )
+    parts = self._games, self._states, actions.tolist(), restarts
+    slots = zip(range(size), *parts)
     for slot, game, state, action, again in slots:
       if again:
         game.reset()

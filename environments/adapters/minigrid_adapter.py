@@ -1,6 +1,5 @@
 """MiniGrid and BabyAI: partially observed grid worlds."""
 
-import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,8 +50,7 @@ def make(
   spaces = gymnasium.spaces
   seen: Any = env.observation_space
   height, width, depth = seen['image'].shape
-  highest = max(_NUM_CODES) - 1
-  convert = functools.partial(np.asarray, dtype=np.float32)
+  highest, convert = max(_NUM_CODES) - 1, np.float32
   if settings['one_hot']:
     depth, highest, convert = sum(_NUM_CODES), 1, _encode_one_hot
   space = spaces.Dict(

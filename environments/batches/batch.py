@@ -13,9 +13,12 @@ from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.values import casting
 from repertory.environments.values.argument_checks import ArgumentError
-from repertory.environments.wrappers import single_precision
+from repertory.environments.wrappers import (
+  environment_wrapper,
+  single_precision,
+)
 
-EnvironmentContractError = vector_batch.EnvironmentContractError
+EnvironmentContractError = layout.EnvironmentContractError
 
 _FIRST, _MID, _LAST = dm_env.StepType
 _SPECS = ('observation_spec', 'action_spec', 'reward_spec', 'discount_spec')
@@ -37,8 +40,7 @@ class EnvironmentBatch(vector_batch.VectorBatch):
 
     Args:
       environments: B distinct environments with equal specs and scalar rewards
-        and discounts. If all of them are `SinglePrecision` wrappers, the batch
-        does their casts itself, which is faster.
+        and discounts.
 
     Raises:
       ValueError: If the list is empty, an environment comes twice, or the specs
@@ -46,10 +48,10 @@ class EnvironmentBatch(vector_batch.VectorBatch):
     """
     _check_environments(environments)
     wrapper = single_precision.SinglePrecision
-    wrapped = [e.environment for e in environments if isinstance(e, wrapper)]
-    narrows = len(wrapped) == len(environments)
-    source = _Loop(wrapped if narrows else environments, narrows)
-    super().__init__(source, narrows=narrows)
+    wide = [e.environment for e in environments if isinstance(e, wrapper)]
+    # The batch casts faster than the wrappers.
+    is_wide = len(wide) == len(environments)
+    super().__init__(_Loop(wide if is_wide else environments))
 
 
 def _check_environments(environments: Sequence[dm_env.Environment]) -> None:
@@ -57,25 +59,23 @@ def _check_environments(environments: Sequence[dm_env.Environment]) -> None:
     raise ArgumentError(
       'environments', 'expected at least one environment, got none.'
     )
-  slots: dict[int, int] = {}
+  ids = [id(environment) for environment in environments]
   for slot, environment in enumerate(environments):
-    if slots.setdefault(id(environment), slot) != slot:
+    if ids.index(id(environment)) != slot:
       raise ArgumentError(
         'environments',
-        'expected distinct environments, but slots'
-        f' {slots[id(environment)]} and {slot} hold the same one. Make a new'
-        ' one for each slot.',
+        f'expected distinct environments, but slots {ids.index(ids[slot])} and'
+        f' {slot} hold the same one. Make a new one for each slot.',
       )
-  for name in _SPECS:
-    expected = getattr(environments[0], name)()
-    for slot, environment in enumerate(environments):
+    for name in _SPECS:
+      expected = getattr(environments[0], name)()
       found = getattr(environment, name)()
-      if not _are_equal(expected, found):
+      if expected != found:
         raise ArgumentError(
           'environments',
-          f'expected equal specs, but the `{name}()` of slot'
-          f' {slot} is {found} and that of slot 0 is {expected}. Batch only'
-          ' environments of one kind.',
+          f'expected equal specs, but the `{name}()` of slot {slot} is {found}'
+          f' and that of slot 0 is {expected}. Batch only environments of one'
+          ' kind.',
         )
   for name in ('reward_spec', 'discount_spec'):
     spec = getattr(environments[0], name)()
@@ -88,14 +88,6 @@ def _check_environments(environments: Sequence[dm_env.Environment]) -> None:
       )
 
 
-def _are_equal(expected: Nest, found: Nest) -> bool:
-  one = layout.NestLayout(expected, 'spec')
-  try:
-    return one.specs == one.flatten(found)
-  except ValueError:  # Another structure.
-    return False
-
-
 class _Loop(vector_batch.VectorSource):
   """A list of environments as a `vector_batch.VectorSource`.
 
@@ -103,17 +95,14 @@ class _Loop(vector_batch.VectorSource):
   through `casting.cast`.
   """
 
-  def __init__(self, environments: Sequence[dm_env.Environment], narrows: bool):
+  def __init__(self, environments: Sequence[dm_env.Environment]):
     first = environments[0]
-    reward_spec: Any = first.reward_spec()
-    if narrows:
-      # Cast here already, so that messages show an invalid reward unchanged.
-      reward_spec = single_precision.narrow(reward_spec, 'reward')
     super().__init__(
       len(environments),
       first.observation_spec(),
       first.action_spec(),
-      reward_spec,
+      # Cast here already, so that messages show an invalid reward unchanged.
+      single_precision.narrow(first.reward_spec(), 'reward'),
       first.discount_spec(),
     )
     self._environments = list(environments)
@@ -123,7 +112,7 @@ class _Loop(vector_batch.VectorSource):
     is_leaf = self._observations.is_leaf
     self._plain = self._leaves[0] if is_leaf else (None, None)
     self._actions = layout.NestLayout(self.action_spec, '`actions`')
-    self._max_reward = float(np.finfo(reward_spec.dtype).max)
+    self._max_reward = float(np.finfo(self.reward_spec.dtype).max)
 
   def reset(self) -> Nest:
     size = self.batch_size
@@ -146,6 +135,9 @@ class _Loop(vector_batch.VectorSource):
     for slot, environment, action, again in slots:
       try:
         timestep = environment.reset() if again else environment.step(action)
+        if type(timestep) is not dm_env.TimeStep:
+          method = 'reset' if again else 'step'
+          environment_wrapper.check_timestep(environment, method, timestep)
       except EnvironmentContractError as error:  # It already gives advice.
         raise vector_batch.SlotError(slot, str(error), advice='') from error
       step_type, reward, discount, observation = timestep
@@ -211,11 +203,11 @@ class _Loop(vector_batch.VectorSource):
     return [self._actions.unflatten(row) for row in zip(*columns)]
 
   def _check_reward(self, reward: Any) -> float:
-    value = _to_float('reward', reward, self.reward_spec.dtype)
-    if -self._max_reward <= value <= self._max_reward:  # False for NaN too.
+    dtype, highest = self.reward_spec.dtype, self._max_reward
+    value = _to_float('reward', reward, dtype)
+    if -highest <= value <= highest:  # False for NaN too.
       return value
-    expected = f'a finite number of {self.reward_spec.dtype}'
-    raise _mismatch('reward', expected, reward)
+    raise _mismatch('reward', f'a finite number of {dtype}', reward)
 
   def _check_discount(self, discount: Any) -> float:
     value = _to_float('discount', discount, self.discount_spec.dtype)

@@ -34,7 +34,7 @@ class RecordedEnvironments(vector_batch.BatchWrapper):
     self._writer.add(actions, timestep)
     return timestep
 
-  def write(self) -> None:
+  def write_recording(self) -> None:
     """Writes the remaining steps; the batch remains usable.
 
     Raises:
@@ -48,12 +48,3 @@ class RecordedEnvironments(vector_batch.BatchWrapper):
       self._writer.close()
     finally:
       self.batch.close()
-
-
-def find(environments: Any) -> RecordedEnvironments | None:
-  """Returns the recorded batch below wrappers of a batch, or None."""
-  while isinstance(environments, vector_batch.BatchWrapper):
-    if isinstance(environments, RecordedEnvironments):
-      return environments
-    environments = environments.batch
-  return None

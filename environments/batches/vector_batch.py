@@ -1,6 +1,7 @@
 """Environment batch on top of a vectorized source of environments."""
 
 import abc
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -8,7 +9,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments.batches import batch_columns, layout
+from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.wrappers import (
@@ -16,7 +17,7 @@ from repertory.environments.wrappers import (
   single_precision,
 )
 
-EnvironmentContractError = batch_columns.EnvironmentContractError
+EnvironmentContractError = layout.EnvironmentContractError
 
 _FIRST, _MID, _ = (int(step_type) for step_type in dm_env.StepType)
 
@@ -57,8 +58,7 @@ class VectorSource(abc.ABC):
   """Base class of B environments of one kind that step together.
 
   Arrays have a leading `[B]` and are new in each call. A source may have a
-  `render` of slots, see `rendering`, and an `info` of a slot, see
-  `VectorBatch.info`.
+  `render` of slots, see `rendering`.
   """
 
   def __init__(
@@ -108,12 +108,19 @@ class VectorSource(abc.ABC):
       SlotError: If an environment violates its specs.
     """
 
+  def info(self, slot: int) -> Mapping[str, Any] | None:
+    """Returns the info of a slot: see `VectorBatch.info`."""
+    del slot
+    return None
+
   def close(self) -> None:  # noqa: B027
     """Releases all resources; by default there are none."""
 
 
 class VectorBatch:
-  """Batch of B environments of one kind.
+  """Batch of B environments of one kind, of single precision.
+
+  Wide values are cast as by `wrappers.SinglePrecision`.
 
   A timestep of the batch is one `dm_env.TimeStep` whose `step_type` is an int32
   array `[B]` of `dm_env.StepType` values, whose `reward` and `discount` are
@@ -124,49 +131,21 @@ class VectorBatch:
   Every array is new in each step, so callers may keep them.
   """
 
-  def __init__(self, source: VectorSource, *, narrows: bool = True):
+  def __init__(self, source: VectorSource):
     """Takes ownership of the source; only the batch may step it.
-
-    Args:
-      source: The environments.
-      narrows: Whether to cast everything to single precision, as
-        `wrappers.SinglePrecision` does.
 
     Raises:
       ValueError: If a spec cannot be of single precision.
     """
     self._source = source
     self._size = size = source.batch_size
-    self._observation_spec = source.observation_spec
-    self._action_spec = source.action_spec
-    self._reward_spec = source.reward_spec
-    self._discount_spec = source.discount_spec
-    wide = layout.NestLayout(self._action_spec, '`actions`')
-    if narrows:
-      narrow = single_precision.narrow
-      self._observation_spec = narrow(self._observation_spec, 'observation')
-      self._action_spec = narrow(self._action_spec, 'action', inwards=True)
-      self._reward_spec = narrow(self._reward_spec, 'reward')
-      self._discount_spec = narrow(self._discount_spec, 'discount')
-    self._observations = layout.NestLayout(
-      self._observation_spec, 'observation'
-    )
-    self._actions = layout.NestLayout(self._action_spec, '`actions`')
-    self._narrow_leaves = [
-      batch_columns.make_narrow(path, size, spec)
-      for path, spec in zip(self._observations.paths, self._observations.specs)
-    ]
-    self._widen_leaves = [
-      batch_columns.make_widen(path, size, spec, wide_spec.dtype)
-      for path, spec, wide_spec in zip(
-        self._actions.paths, self._actions.specs, wide.specs
-      )
-    ]
-    # Nests of a single leaf are common, and need no flattening.
-    is_leaf = self._observations.is_leaf
-    self._narrow = self._narrow_leaves[0] if is_leaf else self._narrow_nest
-    is_leaf = self._actions.is_leaf
-    self._widen = self._widen_leaves[0] if is_leaf else self._widen_nest
+    narrow = single_precision.narrow
+    self._observation_spec = narrow(source.observation_spec, 'observation')
+    self._action_spec = narrow(source.action_spec, 'action', inwards=True)
+    self._reward_spec = narrow(source.reward_spec, 'reward')
+    self._discount_spec = narrow(source.discount_spec, 'discount')
+    self._narrow = layout.make_narrow(self._observation_spec, size)
+    self._widen = layout.make_widen(self._action_spec, source.action_spec, size)
     self._mid = np.full(size, _MID, np.int32)
     self._ones = np.ones(size, self._discount_spec.dtype)
     # None if no slot has ended.
@@ -208,9 +187,10 @@ class VectorBatch:
     self._started = False
     self._starts[:] = self._clock
     try:
-      observation = self._narrow(self._source.reset())
+      observation = self._source.reset()
     except SlotError as error:
       raise self._explain(error) from error
+    observation = self._cast(observation)
     self._ended = None
     self._started = True
     return dm_env.TimeStep(
@@ -243,10 +223,9 @@ class VectorBatch:
     ended = self._ended
     try:
       actions = self._widen(actions, ended)
-    except batch_columns.NotFiniteError as error:
-      step = self._clock + 1 - int(self._starts[error.slot])
+    except layout.NotFiniteError as error:
       raise FloatingPointError(
-        f'Slot {error.slot}, step {step} of its episode: {error}. Look for'
+        f'{self._locate(error.slot, self._clock + 1)}: {error}. Look for'
         ' observations, or variables of the policy, that are not finite or very'
         ' large.'
       ) from error
@@ -263,7 +242,7 @@ class VectorBatch:
       observation, rewards, discounts, last = self._source.step(actions, ended)
     except SlotError as error:
       raise self._explain(error) from error
-    observation = self._narrow(observation)
+    observation = self._cast(observation)
     rewards = rewards.astype(self._reward_spec.dtype, copy=False)  # [B]
     if discounts is None:
       discounts = self._ones.copy()
@@ -283,8 +262,7 @@ class VectorBatch:
     Returns:
       Values of any type by name; None if the environments have no info.
     """
-    find = getattr(self._source, 'info', None)
-    return None if find is None else find(slot)
+    return self._source.info(slot)
 
   def render(self, slots: Sequence[int]) -> rendering.Frames:
     """Renders some slots: see `rendering`.
@@ -305,30 +283,24 @@ class VectorBatch:
       self._closed = True
       self._source.close()
 
-  def _widen_nest(self, actions: Nest, ended: np.ndarray | None) -> Nest:
-    """Casts actions to the source's dtypes, idle ones in ended slots."""
-    leaves = zip(self._widen_leaves, self._actions.flatten(actions))
-    return self._actions.unflatten(
-      [widen(leaf, ended) for widen, leaf in leaves]
-    )
-
-  def _narrow_nest(self, observation: Nest) -> Nest:
+  def _cast(self, observation: Nest) -> Nest:
     try:
-      leaves = self._observations.flatten(observation)
+      return self._narrow(observation)
     except ValueError as error:
-      raise EnvironmentContractError(f'{error}.') from error
-    return self._observations.unflatten(
-      [narrow(leaf) for narrow, leaf in zip(self._narrow_leaves, leaves)]
-    )
+      raise EnvironmentContractError(
+        f'{error}. Correct the observation, or its spec.'
+      ) from error
+
+  def _locate(self, slot: int, clock: int) -> str:
+    step = clock - int(self._starts[slot])
+    return f'Slot {slot}, step {step} of its episode'
 
   def _explain(self, error: SlotError) -> EnvironmentContractError:
     """Adds the slot and the step to the message."""
-    step = self._clock - int(self._starts[error.slot])
-    message = str(error)
-    stop = '' if message.endswith('.') else '.'
+    where = self._locate(error.slot, self._clock)
+    message = str(error).removesuffix('.')
     return EnvironmentContractError(
-      f'Slot {error.slot}, step {step} of its episode: '
-      f'{message}{stop} {error.advice}'.rstrip()
+      f'{where}: {message}. {error.advice}'.rstrip()
     )
 
 
@@ -339,15 +311,14 @@ class SingleSlot(environment_wrapper.EnvironmentWrapper):
     batch: Any = VectorBatch(source)
     super().__init__(batch)
     self._batch = batch
-    self._observations = layout.NestLayout(
-      batch.observation_spec(), 'observation'
-    )
-    self._actions = layout.NestLayout(batch.action_spec(), 'action')
+    observations = layout.NestLayout(batch.observation_spec(), 'observation')
+    actions = layout.NestLayout(batch.action_spec(), 'action')
+    take = operator.itemgetter(0)
+    self._unstack = observations.mapper([take] * len(observations.specs))
+    self._stack = actions.mapper([_add_row] * len(actions.specs))
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    leaves = self._actions.flatten(action)
-    actions = [np.asarray(leaf)[np.newaxis] for leaf in leaves]
-    return super().step(self._actions.unflatten(actions))
+    return super().step(self._stack(action))
 
   @property
   def info(self) -> Mapping[str, Any] | None:
@@ -359,14 +330,17 @@ class SingleSlot(environment_wrapper.EnvironmentWrapper):
     return self._batch.render([0])[0]
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
-    leaves = self._observations.flatten(timestep.observation)
-    observation = self._observations.unflatten([leaf[0] for leaf in leaves])
+    observation = self._unstack(timestep.observation)
     step_type = dm_env.StepType(timestep.step_type[0])
     if step_type is dm_env.StepType.FIRST:
       return dm_env.restart(observation)
     return dm_env.TimeStep(
       step_type, timestep.reward[0], timestep.discount[0], observation
     )
+
+
+def _add_row(array: Any) -> np.ndarray:
+  return np.asarray(array)[np.newaxis]
 
 
 class BatchWrapper:

@@ -129,7 +129,9 @@ def _gymnasium(match: Match, settings: Settings) -> Makers:
   is_first = own.pop(_CHANNELS_FIRST.name)
 
   def make(seed: int) -> dm_env.Environment:
-    environment = adapters.gymnasium_adapter.make(match['id'], seed, **own)
+    adapter = adapters.gymnasium_adapter
+    gym_env = adapter.make_env(match['id'], **own)
+    environment: dm_env.Environment = adapter.GymnasiumAdapter(gym_env, seed)
     if is_first:
       environment = wrappers.ChannelsLast(environment)
     return wrappers.SinglePrecision(environment)
@@ -210,19 +212,13 @@ FAMILIES = (
     'A Control Suite task, for example dm_control:cartpole/swingup',
     _single(lambda: adapters.dm_control_adapter.make),
     'dm-control',
-    lambda: adapters.dm_control_adapter.OPTIONS,
     has_render_mode=True,
   ),
   Family(
     'bsuite:<experiment>/<number>',
     'A Behaviour Suite environment, for example bsuite:catch/0',
-    lambda match, settings: Makers(
-      lambda seed: wrappers.SinglePrecision(
-        adapters.bsuite_adapter.make(match['id'], seed, **settings)
-      )
-    ),
+    _single(lambda: adapters.bsuite_adapter.make),
     'bsuite',
-    has_render_mode=True,
   ),
   Family(
     'minigrid:<id>',

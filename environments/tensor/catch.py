@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-from dm_env import specs
 
 from repertory.components.runtime import random_streams
 from repertory.environments.games import catch
@@ -20,7 +19,7 @@ class CatchCore(NamedTuple):
   paddle_column: tf.Tensor
 
 
-class TensorCatch(environment.TensorEnvironment):
+class TensorCatch(environment.DerivedEnvironment):
   """Move a paddle to catch a falling ball.
 
   Rules, specs, rewards and observations are those of
@@ -31,18 +30,8 @@ class TensorCatch(environment.TensorEnvironment):
 
   def __init__(self, rows: int = 10, columns: int = 5):
     """Sets the size of the board, as `games.catch.Catch` does."""
-    # It checks the arguments, and has the specs.
-    self._host = catch.Catch(rows, columns)
+    super().__init__(catch.Catch(rows, columns))
     self._rows, self._columns = rows, columns
-
-  def observation_spec(self) -> specs.BoundedArray:
-    return self._host.observation_spec()
-
-  def action_spec(self) -> specs.DiscreteArray:
-    return self._host.action_spec()
-
-  def reward_spec(self) -> specs.BoundedArray:
-    return self._host.reward_spec()
 
   def start(
     self, counters: tf.Tensor, before: CatchCore | None

@@ -51,13 +51,14 @@ class TensorEnvironmentConformance:
     """Makes the environment; the same object each time avoids recompilation."""
     raise NotImplementedError('Override make_environment.')
 
-  def draw_actions(self, seed: int = 0) -> list[Any]:
+  def draw_actions(self) -> list[Any]:
     """Draws `num_steps` random actions `[B, ...]`, with a fixed seed."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     spec = self.make_environment().action_spec()
 
     def draw(leaf):
-      return conformance.draw_actions(leaf, self.batch_size, random)
+      drawn = conformance.draw_actions(leaf, self.batch_size, random)
+      return tf.constant(drawn)
 
     return [tree.map_structure(draw, spec) for _ in range(self.num_steps)]
 
@@ -66,11 +67,11 @@ class TensorEnvironmentConformance:
     environment = self.make_environment()
     step = _graph(environment.step)
     state, timestep = _graph(environment.reset)(self.start_state())
-    timesteps = [_to_arrays(timestep)]
+    timesteps = [timestep]
     for action in self.draw_actions():
-      state, timestep = step(state, _to_tensors(action))
-      timesteps.append(_to_arrays(timestep))
-    return timesteps
+      state, timestep = step(state, action)
+      timesteps.append(timestep)
+    return tree.map_structure(lambda tensor: tensor.numpy(), timesteps)
 
   def start_state(self, seeds: Collection[int] | None = None) -> Any:
     """Returns the state before the first reset."""
@@ -78,55 +79,35 @@ class TensorEnvironmentConformance:
     counters = environment_lib.initial_counters(list(seeds))
     return self.make_environment().initial_state(counters)
 
-  def test_specs_are_of_single_precision(self):
-    environment = self.make_environment()
-    specs = [environment.observation_spec(), environment.action_spec()]
-    for leaf in tree.flatten(specs):
-      assert leaf.dtype.itemsize <= 4, f'{leaf} is not of single precision.'
-    for name in ('reward', 'discount'):
-      spec = getattr(environment, f'{name}_spec')()
-      assert (spec.shape, spec.dtype) == ((), np.float32), (
-        f'The {name} spec must be a float32 of shape (); got {spec}.'
-      )
-
   def test_timesteps(self):
     environment, timesteps = self.make_environment(), self.play()
+    for leaf in tree.flatten([environment.action_spec(), timesteps]):
+      assert leaf.dtype.itemsize <= 4, f'{leaf} is not of single precision.'
     for timestep in timesteps:
       conformance.check_form(environment, timestep)
     conformance.check_ends(timesteps, self.end_discounts)
     if self.is_random:
+      first, _ = environment.reset(self.start_state())
+      stepped, _ = environment.step(first, self.draw_actions()[0])
+      second, _ = environment.reset(stepped)
+      assert not np.array_equal(first.counters, second.counters), (
+        'An episode must draw other numbers than the abandoned one.'
+      )
       assert not conformance.same(
         conformance.take(timesteps, 0), conformance.take(timesteps, 1)
       ), 'Rows of different counters must differ.'
 
-  def test_abandoned_episodes_do_not_repeat(self):
-    environment = self.make_environment()
-    first, _ = environment.reset(self.start_state())
-    action = _to_tensors(self.draw_actions()[0])
-    second, _ = environment.reset(environment.step(first, action)[0])
-    if self.is_random:
-      assert not np.array_equal(first.counters, second.counters), (
-        'An episode must draw other numbers than the abandoned one.'
-      )
-
   def test_rows_know_nothing_of_each_other(self):
     state = self.start_state()
     step = _graph(self.make_environment().step)
-    for row in range(self.batch_size):
-      assert conformance.same(
-        self.start_state([row]), conformance.take(state, slice(row, row + 1))
-      ), f'Row {row} must start alone as it does in a batch.'
     for i, action in enumerate(self.draw_actions()):
-      action = _to_tensors(action)
       together = step(state, action)
       # Three rows per step, cyclically.
       for row in ((3 * i + j) % self.batch_size for j in range(3)):
         one = slice(row, row + 1)
-        alone = step(
-          conformance.take(state, one), conformance.take(action, one)
-        )
+        before = conformance.take(state, one) if i else self.start_state([row])
         self._check_close(
-          alone,
+          step(before, conformance.take(action, one)),
           conformance.take(together, one),
           self.row_tolerance,
           f'At step {i}, row {row} alone must equal the row of the batch',
@@ -138,50 +119,45 @@ class TensorEnvironmentConformance:
     step = _graph(environment.step)
     compiled = _function(environment.step, jit_compile=True)
     for i, action in enumerate(self.draw_actions()):
-      action = _to_tensors(action)
-      found, expected = compiled(state, action), step(state, action)
+      expected = step(state, action)
       self._check_close(
-        found,
+        compiled(state, action),
         expected,
         self.xla_tolerance,
         f'At step {i}, the result with XLA must equal the one without',
       )
       state, _ = expected
 
+  def test_loop_does_what_its_steps_do(self):
+    environment, expected = self.make_environment(), self.play()[1:]
+    actions = tree.map_structure(
+      lambda *leaves: np.stack(leaves), *self.draw_actions()
+    )
+    expected = tree.map_structure(lambda *leaves: np.stack(leaves), *expected)
+    start = environment.reset(self.start_state())
+
+    def loop(start):
+      return tf.scan(
+        lambda before, action: environment.step(before[0], action),
+        actions,
+        start,
+      )[1]
+
+    for is_compiled in (False,) if self.xla_tolerance else (False, True):
+      looped = _function(loop, jit_compile=is_compiled)(start)
+      assert conformance.same(looped, expected), (
+        'A loop must equal its single steps, also if XLA compiles it.'
+      )
+
   def _check_close(self, found, expected, tolerance, what):
     """Asserts that nests of tensors are close."""
     pairs = zip(*map(tf.nest.flatten, (found, expected)), strict=True)
     for one, other in ((a.numpy(), b.numpy()) for a, b in pairs):
+      is_close = np.array_equal(one, other)
       if other.dtype.kind == 'f' and tolerance:
         scale = tolerance * np.maximum(1, np.abs(other))
         is_close = (np.abs(one - other) <= scale).all()
-      else:
-        is_close = np.array_equal(one, other)
       assert is_close, f'{what}, within {tolerance}: {other}; got {one}.'
-
-  def test_loop_does_what_its_steps_do(self):
-    environment = self.make_environment()
-    actions = _to_tensors(
-      tree.map_structure(lambda *leaves: np.stack(leaves), *self.draw_actions())
-    )
-    start = environment.reset(self.start_state())
-
-    def loop(start):
-      def step(before, action):
-        return environment.step(before[0], action)
-
-      return tf.scan(step, actions, start)[1]
-
-    looped = _to_arrays(_function(loop)(start))
-    for i, expected in enumerate(self.play()[1:]):
-      assert conformance.same(conformance.take(looped, i), expected), (
-        f'A loop must equal its single steps; it differs at step {i}.'
-      )
-    compiled = _function(loop, jit_compile=True)(start)
-    if not self.xla_tolerance:
-      assert conformance.same(_to_arrays(compiled), looped), (
-        'A loop must give the same results when XLA compiles it.'
-      )
 
 
 # Like the compiled loops.
@@ -192,11 +168,3 @@ _function = functools.partial(tf.function, autograph=False)
 def _graph(method: Callable) -> Callable:
   """Returns the graph of an environment's method, cached per object."""
   return _function(method)
-
-
-def _to_tensors(action: Any) -> Any:
-  return tree.map_structure(tf.constant, action)
-
-
-def _to_arrays(nest: Any) -> Any:
-  return tree.map_structure(lambda tensor: tensor.numpy(), nest)

@@ -10,9 +10,9 @@ import tensorflow as tf
 from dm_env import specs
 
 from repertory.components.runtime import random_streams
+from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.values import argument_checks
-from repertory.environments.wrappers import previous_action
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
@@ -180,14 +180,13 @@ class TensorEnvironment(abc.ABC):
     # Valid actions in the rows that are restarted.
     idle = tf.nest.map_structure(
       lambda spec, leaf: tf.broadcast_to(
-        previous_action.make_initial_action(spec), leaf.shape
+        layout.make_initial_action(spec), leaf.shape
       ),
       self.action_spec(),
       action,
     )
-    advance = self.advance(
-      state.core, _choose(first, idle, action), state.counters
-    )
+    action = _choose(first, idle, action)
+    advance = self.advance(state.core, action, state.counters)
     core, reward, terminated, truncated, counters = _check_tuple(
       'advance', advance, Advance._fields
     )
@@ -199,9 +198,8 @@ class TensorEnvironment(abc.ABC):
       [tf.TensorSpec(first.shape), flags, flags],
     )
     core = _choose(first, fresh, core)
-    continues = ~first
-    terminated = continues & terminated
-    last = terminated | (continues & truncated)
+    terminated = ~first & terminated
+    last = terminated | (~first & truncated)
     timestep = dm_env.TimeStep(
       _MID - tf.cast(first, tf.int32) + tf.cast(last, tf.int32),
       tf.where(first, 0.0, reward),
@@ -212,12 +210,10 @@ class TensorEnvironment(abc.ABC):
     return State(core, counters, last), timestep
 
   def _start(self, counters: tf.Tensor, before: Nest | None) -> Any:
-    """Calls `start`; checks and returns core and counters."""
     found = self.start(counters, before)
     return _check_tuple('start', found, ('core', 'counters'))
 
   def _observe(self, core: Nest, rows: tf.TensorShape) -> Nest:
-    """Calls `observe`; checks shapes and dtypes against the spec."""
     observation = tf.nest.map_structure(
       tf.convert_to_tensor, self.observe(core)
     )
@@ -229,15 +225,33 @@ class TensorEnvironment(abc.ABC):
     return observation
 
 
+class DerivedEnvironment(TensorEnvironment):
+  """Base class of tensor environments with the specs of another environment.
+
+  The other one is `host`, of any kind.
+  """
+
+  def __init__(self, host: Any):
+    self._host = host
+
+  def observation_spec(self) -> Nest:
+    return self._host.observation_spec()
+
+  def action_spec(self) -> Nest:
+    return self._host.action_spec()
+
+  def reward_spec(self) -> specs.Array:
+    return self._host.reward_spec()
+
+
 def initial_counters(seeds: Sequence[int]) -> tf.Tensor:
   """Returns the initial counters of environments, uint64 `[len(seeds)]`.
 
   Each depends on its own seed alone, an integer of at least 0.
   """
   checked = [argument_checks.check_integer('seed', seed, 0) for seed in seeds]
-  stream = [_ENVIRONMENT_STREAM]
-  counters = [random_streams.initial_counters(seed, stream) for seed in checked]
-  return tf.concat(counters, axis=0)
+  initial = random_streams.initial_counters
+  return tf.concat([initial(s, [_ENVIRONMENT_STREAM]) for s in checked], axis=0)
 
 
 def _choose(rows: tf.Tensor, one: Nest, other: Nest) -> Nest:

@@ -50,15 +50,15 @@ class Factory:
 class TensorSource(vector_batch.VectorSource):
   """A tensor environment as a `vector_batch.VectorSource`.
 
-  Its functions are traced, but not compiled by XLA unless the environment
-  requires it: so results equal those of a loop without XLA to the last bit, and
-  it starts sooner. They run on the CPU.
+  Its step is traced, but not compiled by XLA unless the environment requires
+  it: so results equal those of a loop without XLA to the last bit, and it
+  starts sooner. It runs on the CPU.
   """
 
   def __init__(
     self, environment: environment_lib.TensorEnvironment, seeds: Sequence[int]
   ):
-    """Traces the functions; each row depends on its own seed alone.
+    """Traces the step; each row depends on its own seed alone.
 
     Raises:
       ArgumentError: If there are no seeds, or if one is not valid.
@@ -74,10 +74,8 @@ class TensorSource(vector_batch.VectorSource):
       environment.discount_spec(),
     )
     self._environment, self._seeds = environment, seeds
-    self._observations = layout.NestLayout(
-      environment.observation_spec(), 'observation'
-    )
-    self._actions = layout.NestLayout(environment.action_spec(), '`actions`')
+    self._observations = layout.NestLayout(self.observation_spec, 'observation')
+    self._actions = layout.NestLayout(self.action_spec, '`actions`')
     with tf.device('CPU'):
       state = environment.initial_state(environment_lib.initial_counters(seeds))
       # Actions of a step that restarts all rows, which ignores them.
@@ -85,28 +83,26 @@ class TensorSource(vector_batch.VectorSource):
         tf.zeros([self.batch_size, *spec.shape], spec.dtype)
         for spec in self._actions.specs
       ]
-    # Flat leaves, because calls are faster without nests.
-    self._state: list[tf.Tensor] = tf.nest.flatten(state)
-    self._pack = functools.partial(tf.nest.pack_sequence_as, state)
-    self._step = self._trace_step()
-
-  def _trace_step(self) -> Callable[..., list[tf.Tensor]]:
-    num_leaves = len(self._state)
-
-    def step(*inputs):
-      before = self._pack(inputs[:num_leaves])
-      action = self._actions.unflatten(inputs[num_leaves:])
-      state, timestep = self._environment.step(before, action)
-      observation = self._observations.flatten(timestep.observation)
-      return [*tf.nest.flatten(state), *timestep[:3], *observation]
-
-    with tf.device('CPU'):
-      return tf.function(step, autograph=False).get_concrete_function(
+      # Flat leaves, because calls are faster without nests.
+      self._state: list[tf.Tensor] = tf.nest.flatten(state)
+      self._pack = functools.partial(tf.nest.pack_sequence_as, state)
+      self._step = tf.function(
+        self._step_flat, autograph=False
+      ).get_concrete_function(
         *(
           tf.TensorSpec(leaf.shape, leaf.dtype)
           for leaf in (*self._state, *self._ignored)
         )
       )
+
+  def _step_flat(self, *inputs: tf.Tensor) -> list[tf.Tensor]:
+    num_leaves = len(self._state)
+    action = self._actions.unflatten(inputs[num_leaves:])
+    state, timestep = self._environment.step(
+      self._pack(inputs[:num_leaves]), action
+    )
+    observation = self._observations.flatten(timestep.observation)
+    return [*tf.nest.flatten(state), *timestep[:3], *observation]
 
   def __reduce__(self):
     """Pickles the state, but no traced functions."""
@@ -127,18 +123,16 @@ class TensorSource(vector_batch.VectorSource):
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
     del ended  # The state marks them.
-    step_types, rewards, discounts, observation = self._advance(
-      self._actions.flatten(actions)
-    )
+    outputs = self._advance(self._actions.flatten(actions))
+    step_types, rewards, discounts, observation = outputs
     finite = np.isfinite(rewards)
     if not finite.all():
       slot = int(np.argmin(finite))
       raise vector_batch.SlotError(
         slot, f'reward: expected a finite number, found {rewards[slot]}'
       )
-    return vector_batch.StepResult(
-      observation, rewards, discounts, step_types == _LAST
-    )
+    last = step_types == _LAST
+    return vector_batch.StepResult(observation, rewards, discounts, last)
 
   def _advance(self, actions: Sequence[Any]) -> Sequence[Any]:
     """Steps all rows; returns the timestep as new arrays."""
@@ -150,14 +144,13 @@ class TensorSource(vector_batch.VectorSource):
     return *arrays[:3], self._observations.unflatten(arrays[3:])
 
   def render(self, slots: Sequence[int]) -> rendering.Frames:
-    state = self._pack(self._state)
-
-    def draw(slot: int) -> np.ndarray:
-      row = tf.nest.map_structure(lambda leaf: leaf[slot : slot + 1], state)
-      return rendering.render(self._environment, row.core)
-
+    core = self._pack(self._state).core
     with tf.device('CPU'):
-      return [draw(slot) for slot in slots]
+      rows = [
+        tf.nest.map_structure(lambda leaf, one=slot: leaf[one : one + 1], core)
+        for slot in slots
+      ]
+      return [rendering.render(self._environment, row) for row in rows]
 
   @property
   def render_fps(self) -> float:

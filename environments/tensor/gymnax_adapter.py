@@ -4,7 +4,6 @@ gymnax: https://github.com/RobertTLange/gymnax. JAX traces a game once, when it
 is made; steps run without JAX.
 """
 
-import contextlib
 import functools
 import importlib
 from collections.abc import Callable
@@ -227,9 +226,7 @@ def _import_packages() -> tuple[Any, Any]:
   if jax.config.jax_platforms == 'cpu':
     # Avoids JAX's warning that it found no GPU.
     jax.config.update('jax_platform_name', 'cpu')
-  with contextlib.suppress(ModuleNotFoundError):
-    # Suppresses the deprecation notice of gym, which gymnax imports.
-    importlib.import_module('gym_notices.notices').notices.clear()
+  extras.silence_gym()  # gymnax imports it.
   return jax, extras.import_extra('gymnax', 'gymnax')
 
 

@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 import tensorflow as tf
-from dm_env import specs
 
 from repertory.components.runtime import random_streams
 from repertory.environments.games import memory_chain
@@ -17,7 +16,7 @@ class MemoryChainCore(NamedTuple):
   num_steps: tf.Tensor
 
 
-class TensorMemoryChain(environment.TensorEnvironment):
+class TensorMemoryChain(environment.DerivedEnvironment):
   """Shows one of two cues and queries it `length` steps later.
 
   Rules, specs, rewards and observations are those of
@@ -26,18 +25,8 @@ class TensorMemoryChain(environment.TensorEnvironment):
 
   def __init__(self, length: int = 10):
     """Sets the length, as `games.memory_chain.MemoryChain` does."""
-    # It checks the argument, and has the specs.
-    self._host = memory_chain.MemoryChain(length)
+    super().__init__(memory_chain.MemoryChain(length))
     self._length = length
-
-  def observation_spec(self) -> specs.BoundedArray:
-    return self._host.observation_spec()
-
-  def action_spec(self) -> specs.DiscreteArray:
-    return self._host.action_spec()
-
-  def reward_spec(self) -> specs.BoundedArray:
-    return self._host.reward_spec()
 
   def start(
     self, counters: tf.Tensor, before: MemoryChainCore | None

@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
+from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.tensor import environment as environment_lib
@@ -13,90 +14,69 @@ from repertory.environments.wrappers import previous_action
 
 
 class PreviousActionCore(NamedTuple):
-  """State of the wrapper.
+  """State of the wrapper."""
 
-  Attributes:
-    core: Core of the environment, a nest of tensors `[B, ...]`.
-    action: The previous action, a nest of tensors `[B, ...]`.
-    reward: The previous reward, float32 `[B]`.
-  """
-
-  core: Nest
-  action: Nest
-  reward: tf.Tensor
+  core: Nest  # Core of the environment, a nest of tensors `[B, ...]`.
+  action: Nest  # The previous action, a nest of tensors `[B, ...]`.
+  reward: tf.Tensor  # The previous reward, float32 `[B]`.
 
 
-class TensorPreviousActionAndReward(environment_lib.TensorEnvironment):
+class TensorPreviousActionAndReward(environment_lib.DerivedEnvironment):
   """Adds the previous action and reward to observations.
 
   The observation equals that of the batch wrapper
-  `previous_action.TensorPreviousActionAndReward`: a dict of 'observation',
+  `previous_action.PreviousActionAndReward`: a dict of 'observation',
   'previous_action' and 'previous_reward'. Where the timestep is FIRST, actions
   are zeros, or the nearest values within the spec's bounds, and rewards are 0.
   """
 
-  def __init__(self, environment: environment_lib.TensorEnvironment):
-    self._environment = environment
-
   def observation_spec(self) -> dict[str, Nest]:
     """Returns the dict of specs; the reward's bounds include 0."""
     return {
-      'observation': self._environment.observation_spec(),
+      'observation': self._host.observation_spec(),
       'previous_action': self.action_spec(),
       'previous_reward': previous_action.include_zero(self.reward_spec()),
     }
 
-  def action_spec(self) -> Nest:
-    return self._environment.action_spec()
-
-  def reward_spec(self) -> specs.Array:
-    return self._environment.reward_spec()
-
-  def discount_spec(self) -> specs.BoundedArray:
-    return self._environment.discount_spec()
-
   def initial_core(self, batch_size: int) -> PreviousActionCore:
-    return self._wrap(
-      self._environment.initial_core(batch_size), tf.zeros([batch_size])
-    )
+    return self._begin(self._host.initial_core(batch_size), batch_size)
 
   def start(
     self, counters: tf.Tensor, before: PreviousActionCore | None
   ) -> tuple[PreviousActionCore, tf.Tensor]:
     core = None if before is None else before.core
-    core, counters = self._environment.start(counters, core)
-    return self._wrap(core, tf.zeros(counters.shape)), counters
+    core, counters = self._host.start(counters, core)
+    return self._begin(core, counters.shape[0]), counters
+
+  def _begin(self, core: Nest, size: int) -> PreviousActionCore:
+    """Returns the core at a FIRST timestep of `size` rows."""
+
+    def tile(spec: specs.Array) -> tf.Tensor:
+      initial = layout.make_initial_action(spec)
+      return tf.broadcast_to(initial, [size, *spec.shape])
+
+    action = tf.nest.map_structure(tile, self.action_spec())
+    return PreviousActionCore(core, action, tf.zeros([size]))
 
   def advance(
     self, core: PreviousActionCore, action: Nest, counters: tf.Tensor
   ) -> environment_lib.Advance:
-    advance = self._environment.advance(core.core, action, counters)
+    advance = self._host.advance(core.core, action, counters)
     return advance._replace(
       core=PreviousActionCore(advance.core, action, advance.reward)
     )
 
   def observe(self, core: PreviousActionCore) -> dict[str, Nest]:
     return {
-      'observation': self._environment.observe(core.core),
+      'observation': self._host.observe(core.core),
       'previous_action': core.action,
       'previous_reward': core.reward,
     }
 
   def render(self, core: PreviousActionCore) -> np.ndarray:
-    return rendering.render(self._environment, core.core)
+    return rendering.render(self._host, core.core)
 
   @property
   def render_fps(self) -> float:
     """Frames per second of a video."""
-    return rendering.rate(self._environment)
-
-  def _wrap(self, core: Nest, reward: tf.Tensor) -> PreviousActionCore:
-    """Returns the core at a FIRST timestep, which has reward 0."""
-    action = tf.nest.map_structure(
-      lambda spec: tf.tile(
-        previous_action.make_initial_action(spec)[None],
-        [reward.shape[0]] + [1] * len(spec.shape),
-      ),
-      self.action_spec(),
-    )
-    return PreviousActionCore(core, action, reward)
+    return rendering.rate(self._host)

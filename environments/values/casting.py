@@ -42,6 +42,8 @@ def cast(
     raise _mismatch(name, shape, dtype, found)
   if array.dtype == dtype:
     return array
+  if array.dtype == np.float64 and dtype == np.float32 and fits_single(array):
+    return array.astype(np.float32)
   integers = array.dtype.kind in 'iu' and dtype.kind in 'iu'
   if not (integers or np.can_cast(array.dtype, dtype, 'same_kind')):
     found = f'{shorten(value)} of dtype {array.dtype}'

@@ -4,9 +4,12 @@ from typing import Any
 
 import dm_env
 
-from repertory.environments.batches.layout import Nest
+from repertory.environments.batches.layout import (
+  EnvironmentContractError,
+  Nest,
+)
 from repertory.environments.rendering import rendering
-from repertory.environments.values import argument_checks
+from repertory.environments.values import argument_checks, casting
 
 
 class EnvironmentWrapper(dm_env.Environment):
@@ -30,10 +33,14 @@ class EnvironmentWrapper(dm_env.Environment):
     return self._environment
 
   def reset(self) -> dm_env.TimeStep:
-    return self._convert(self._environment.reset())
+    timestep = self._environment.reset()
+    check_timestep(self._environment, 'reset', timestep)
+    return self._convert(timestep)
 
   def step(self, action: Nest) -> dm_env.TimeStep:
-    return self._convert(self._environment.step(action))
+    timestep = self._environment.step(action)
+    check_timestep(self._environment, 'step', timestep)
+    return self._convert(timestep)
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     """Returns the timestep that `reset` and `step` return."""
@@ -59,6 +66,16 @@ class EnvironmentWrapper(dm_env.Environment):
     self._environment.close()
 
 
+def check_timestep(environment: Any, method: str, timestep: Any) -> None:
+  """Raises EnvironmentContractError unless a method returned a time step."""
+  if not isinstance(timestep, dm_env.TimeStep):
+    raise EnvironmentContractError(
+      f'{type(environment).__name__}: `{method}` must return a '
+      f'`dm_env.TimeStep`, got {casting.shorten(timestep)}. Return the result '
+      'of `dm_env.restart`, `transition`, `termination` or `truncation`.'
+    )
+
+
 class StepLimit(EnvironmentWrapper):
   """Truncates episodes after a number of steps: turns MID into LAST.
 
@@ -81,17 +98,11 @@ class StepLimit(EnvironmentWrapper):
     self._num_steps = 0
     self._ended = True
 
-  def reset(self) -> dm_env.TimeStep:
-    timestep = self._environment.reset()
-    self._num_steps = 0
-    self._ended = False
-    return timestep
-
   def step(self, action: Nest) -> dm_env.TimeStep:
-    if self._ended:
-      return self.reset()
-    timestep = self._environment.step(action)
-    self._num_steps += 1
+    return self.reset() if self._ended else super().step(action)
+
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    self._num_steps = 0 if timestep.first() else self._num_steps + 1
     if timestep.mid() and self._num_steps >= self._max_steps:
       timestep = timestep._replace(step_type=dm_env.StepType.LAST)
     self._ended = timestep.last()

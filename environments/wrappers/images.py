@@ -2,6 +2,7 @@
 
 import collections
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -29,21 +30,16 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
         of one suggests that its channels are last already.
     """
     super().__init__(environment)
-    self._layout = layout.NestLayout(
-      environment.observation_spec(), 'observation'
-    )
-    are_images = [len(spec.shape) == 3 for spec in self._layout.specs]
-    if not any(are_images):
-      leaves = [
-        f'{path} of shape {spec.shape} and dtype {spec.dtype}'
-        for path, spec in zip(self._layout.paths, self._layout.specs)
-      ]
+    leaves = layout.NestLayout(environment.observation_spec(), 'observation')
+    pairs = list(zip(leaves.paths, leaves.specs))
+    if not any(len(spec.shape) == 3 for spec in leaves.specs):
+      found = [f'{p} of shape {s.shape} and dtype {s.dtype}' for p, s in pairs]
       raise argument_checks.ArgumentError(
         'environment',
         'expected an image [channels, height, width] in its observation, got '
-        f'{", ".join(leaves)}.',
+        f'{", ".join(found)}.',
       )
-    for path, spec in zip(self._layout.paths, self._layout.specs):
+    for path, spec in pairs:
       if image_layouts.is_channels_last(spec.shape):
         raise argument_checks.ArgumentError(
           'environment',
@@ -51,26 +47,27 @@ class ChannelsLast(environment_wrapper.EnvironmentWrapper):
           f'{path} of shape {spec.shape}, which looks like [height, width, '
           'channels]. Leave out ?channels_first=true or wrappers.ChannelsLast.',
         )
-    self._moves = [
-      _move if is_image else lambda leaf: leaf for is_image in are_images
-    ]
-
-  def observation_spec(self) -> Nest:
-    return self._layout.unflatten(
-      [
-        _map_spec(spec, _move) if move is _move else spec
-        for spec, move in zip(self._layout.specs, self._moves)
-      ]
+    self._move = leaves.mapper(
+      [_move if len(s.shape) == 3 else _keep for s in leaves.specs]
+    )
+    self._spec = leaves.unflatten(
+      [_map_spec(s, _move) if len(s.shape) == 3 else s for s in leaves.specs]
     )
 
+  def observation_spec(self) -> Nest:
+    return self._spec
+
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
-    observation = self._layout.map(self._moves, timestep.observation)
-    return timestep._replace(observation=observation)
+    return timestep._replace(observation=self._move(timestep.observation))
 
 
 def _move(image: np.ndarray) -> np.ndarray:
   # The batch rejects images of other ranks.
   return np.ascontiguousarray(np.moveaxis(np.asarray(image), 0, -1))
+
+
+def _keep(leaf: Any) -> Any:
+  return leaf
 
 
 class FrameStack(environment_wrapper.EnvironmentWrapper):
@@ -94,9 +91,7 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
         has its channels first.
     """
     super().__init__(environment)
-    self._num_frames = argument_checks.check_integer(
-      'num_frames', num_frames, 1
-    )
+    num_frames = argument_checks.check_integer('num_frames', num_frames, 1)
     self._layout = layout.NestLayout(
       environment.observation_spec(), 'observation'
     )
@@ -109,35 +104,27 @@ class FrameStack(environment_wrapper.EnvironmentWrapper):
           'wrappers.ChannelsLast inside: '
           f'FrameStack(ChannelsLast(environment), {num_frames}).',
         )
-    # One queue of frames per leaf.
-    self._frames: list[collections.deque] = []
-
-  def observation_spec(self) -> Nest:
-    """Returns the specs, `[H, W, C · T]` of images and `[..., T]` of others."""
-    return self._layout.unflatten(
+    self._spec = self._layout.unflatten(
       [
-        _map_spec(spec, lambda bound: _join([bound] * self._num_frames))
+        _map_spec(spec, lambda bound: _join([bound] * num_frames))
         for spec in self._layout.specs
       ]
     )
+    # The leaves of the last observations.
+    self._frames: collections.deque = collections.deque(maxlen=num_frames)
+
+  def observation_spec(self) -> Nest:
+    """Returns the specs, `[H, W, C · T]` of images and `[..., T]` of others."""
+    return self._spec
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     leaves = self._layout.flatten(timestep.observation)
     # Copies, because the environment may reuse its buffers.
     leaves = [np.array(leaf) for leaf in leaves]
-    if timestep.first():
-      self._frames = [
-        collections.deque([leaf] * self._num_frames, self._num_frames)
-        for leaf in leaves
-      ]
-    else:
-      for frames, leaf in zip(self._frames, leaves):
-        frames.append(leaf)
-    return timestep._replace(
-      observation=self._layout.unflatten(
-        [_join(frames) for frames in self._frames]
-      )
-    )
+    is_first = timestep.first()
+    self._frames.extend([leaves] * (self._frames.maxlen if is_first else 1))
+    stacks = [_join(frames) for frames in zip(*self._frames)]
+    return timestep._replace(observation=self._layout.unflatten(stacks))
 
 
 def _join(frames: Sequence[np.ndarray]) -> np.ndarray:

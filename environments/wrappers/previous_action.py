@@ -34,18 +34,19 @@ class PreviousActionAndReward(vector_batch.BatchWrapper):
 
   def __init__(self, environment_batch: Any):
     super().__init__(environment_batch)
-    self._actions = layout.NestLayout(
-      environment_batch.action_spec(), '`actions`'
+    actions, size = (
+      environment_batch.action_spec(),
+      environment_batch.batch_size,
     )
-    size = environment_batch.batch_size
+    self._actions = layout.NestLayout(actions, '`actions`')
     # Fill value of the actions where the timestep is FIRST: see `np.full`.
     self._leaves = [
-      ((size, *spec.shape), make_initial_action(spec), spec.dtype)
+      ((size, *spec.shape), layout.make_initial_action(spec), spec.dtype)
       for spec in self._actions.specs
     ]
     self._observation_spec = {
       'observation': environment_batch.observation_spec(),
-      'previous_action': environment_batch.action_spec(),
+      'previous_action': actions,
       'previous_reward': include_zero(environment_batch.reward_spec()),
     }
 
@@ -68,15 +69,12 @@ class PreviousActionAndReward(vector_batch.BatchWrapper):
       arrays = [np.full(*leaf) for leaf in self._leaves]
     else:
       # The batch has checked the actions.
-      arrays = [
-        casting.cast(np.array(leaf), shape, dtype)
-        for leaf, (shape, _, dtype) in zip(
-          self._actions.flatten(actions), self._leaves
-        )
-      ]
-      if first.any():
-        for array, (_, initial, _) in zip(arrays, self._leaves):
-          array[first] = initial
+      pairs = zip(self._actions.flatten(actions), self._leaves)
+      arrays = []
+      for leaf, (shape, initial, dtype) in pairs:
+        array = casting.cast(np.array(leaf), shape, dtype)
+        array[first] = initial
+        arrays.append(array)
     observation = {
       'observation': timestep.observation,
       'previous_action': self._actions.unflatten(arrays),
@@ -91,19 +89,10 @@ def original(observation: dict[str, Nest]) -> Nest:
   return observation['observation']
 
 
-def make_initial_action(spec: specs.Array) -> np.ndarray:
-  """Returns zeros, or the nearest values within the spec's bounds."""
-  zeros = np.zeros(spec.shape, spec.dtype)
-  if not isinstance(spec, specs.BoundedArray):
-    return zeros
-  return np.clip(zeros, spec.minimum, spec.maximum)
-
-
 def include_zero(spec: specs.Array) -> specs.Array:
   """Returns the spec itself if it allows 0, else one with wider bounds."""
-  if not isinstance(spec, specs.BoundedArray):
+  is_bounded = isinstance(spec, specs.BoundedArray)
+  if not is_bounded or spec.minimum <= 0 <= spec.maximum:
     return spec
-  if spec.minimum <= 0 <= spec.maximum:
-    return spec
-  minimum, maximum = np.minimum(spec.minimum, 0), np.maximum(spec.maximum, 0)
-  return specs.BoundedArray(spec.shape, spec.dtype, minimum, maximum, spec.name)
+  low, high = np.minimum(spec.minimum, 0), np.maximum(spec.maximum, 0)
+  return specs.BoundedArray(spec.shape, spec.dtype, low, high, spec.name)

@@ -96,8 +96,7 @@ def _make_cast(name: str, target: Nest) -> Callable[[Nest], Nest]:
 
     return cast
 
-  casts = list(map(make, targets.paths, targets.specs))
-  return lambda nest: targets.map(casts, nest)
+  return targets.mapper(list(map(make, targets.paths, targets.specs)))
 
 
 def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import dm_env
-import numpy as np
 import tree
 from absl import logging
 
@@ -58,11 +57,9 @@ class EnvironmentSettings:
       except ValueError:
         make_batch = None
     environments: Any = (
-      make_batch(seeds)
-      if make_batch is not None
-      else batch.EnvironmentBatch(
-        [self._make_environment(seed) for seed in seeds]
-      )
+      batch.EnvironmentBatch([self.factory(seed) for seed in seeds])
+      if make_batch is None
+      else make_batch(seeds)
     )
     if self.info and environments.info(0) is None:
       environments.close()
@@ -80,14 +77,6 @@ class EnvironmentSettings:
     if self.observes_previous_action_and_reward:
       return wrappers.previous_action.PreviousActionAndReward(environments)
     return environments
-
-  def _make_environment(self, seed: int) -> dm_env.Environment:
-    """Makes an environment of single precision, like networks and losses."""
-    environment = self.factory(seed)
-    leaves = tree.flatten(tuple(specs.make_environment_spec(environment)))
-    if any(leaf.dtype == np.float64 for leaf in leaves):
-      return wrappers.SinglePrecision(environment)
-    return environment
 
 
 def settings_of(
@@ -123,18 +112,13 @@ def find_spec(experiment: Any) -> specs.EnvironmentSpec:
     ValueError: If they cannot be made, or those of evaluations have another
       spec.
   """
-  spec = _find_spec(experiment, evaluates=False)
+  name, seed = f"environment '{experiment.environment}'", experiment.seed
+  spec = read_spec(name, settings_of(experiment), seed)
   if experiment.evaluation_environment_factory is not None:
-    found = _find_spec(experiment, evaluates=True)
-    compare(_EVALUATION_FACTORY, spec, found)
-  return spec
-
-
-def _find_spec(experiment: Any, evaluates: bool) -> specs.EnvironmentSpec:
-  name = f"environment '{experiment.environment}'"
-  if evaluates:
+    evaluated = settings_of(experiment, evaluates=True)
     name = f'environment of {_EVALUATION_FACTORY}'
-  return read_spec(name, settings_of(experiment, evaluates), experiment.seed)
+    compare(_EVALUATION_FACTORY, spec, read_spec(name, evaluated, seed))
+  return spec
 
 
 def read_spec(
@@ -172,14 +156,12 @@ def compare(
 ) -> None:
   """Raises SettingError if a policy of one spec cannot act in the other."""
   for what, expected, got in zip(trained._fields, trained, found):
-
-    def compared(one: specs.Array, is_exact: bool = what == 'actions'):
-      # Bounds of observations have no effect on the policy.
-      return one if is_exact else (one.shape, one.dtype)
-
-    if tree.map_structure(compared, expected) != tree.map_structure(
-      compared, got
-    ):
+    # Bounds of observations have no effect on the policy.
+    one, other = (expected, got) if what == 'actions' else (
+      tree.map_structure(lambda leaf: (leaf.shape, leaf.dtype), nest)
+      for nest in (expected, got)
+    )  # fmt: skip
+    if one != other:
       raise settings.SettingError(
         setting,
         f'must make environments with the {what} of those that are trained '

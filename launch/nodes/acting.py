@@ -9,7 +9,6 @@ from absl import logging
 
 from repertory.components import offline
 from repertory.components.actors import environment_loop
-from repertory.environments.batches import recorded
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import node
 
@@ -120,10 +119,9 @@ class ActingNode(node.Node):
   def write_recordings(self) -> None:
     """Writes pending steps of recordings, and reports lost ones."""
     for loop in self._loops:
-      if (environments := recorded.find(loop.environment)) is None:
-        continue
       try:
-        environments.write()
+        # Only batches that are recorded have it.
+        getattr(loop.environment, 'write_recording', lambda: None)()
       except offline.RecordingError as error:
         self._report_unwritten(error)
 

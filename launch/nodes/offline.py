@@ -10,7 +10,7 @@ from repertory.components import offline, specs, transports
 from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
-from repertory.environments.wrappers import previous_action
+from repertory.environments.batches import layout
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import offline_checks
 
@@ -98,7 +98,7 @@ def _show_previous(
 
   def shift(one: specs.Array, actions: np.ndarray) -> np.ndarray:
     shown = np.roll(actions, 1, axis=0)
-    shown[starts] = previous_action.make_initial_action(one)
+    shown[starts] = layout.make_initial_action(one)
     return shown
 
   rewards = steps.reward.copy()

@@ -14,9 +14,8 @@ from repertory.agents.interface import builder as builder_lib
 from repertory.components import core, interfaces, specs, types
 from repertory.components.actors import saved_model
 from repertory.components.runtime import compilation, nests, numpy_functions
-from repertory.environments.batches import batch_columns, layout
+from repertory.environments.batches import layout
 from repertory.environments.values import argument_checks, casting
-from repertory.environments.wrappers import previous_action
 from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.trained import loading
@@ -97,7 +96,7 @@ class TrainedPolicy:
     )
     self._layout = layout.NestLayout(self.spec.observations, 'observation')
     self._checks = [
-      batch_columns.make_range_check(path, spec, 'row')
+      layout.make_range_check(path, spec, 'row')
       for path, spec in zip(self._layout.paths, self._layout.specs)
     ]
     # By batch size: 1, and None for all others.
@@ -269,7 +268,7 @@ class TrainedPolicy:
     first = self._step_type == _FIRST
     dtype = np.dtype(self.spec.rewards.dtype)
     for array, spec in zip(self._actions, tree.flatten(self.spec.actions)):
-      array[first] = previous_action.make_initial_action(spec)
+      array[first] = layout.make_initial_action(spec)
     if first.all():
       return [*self._actions, np.zeros(first.shape, dtype)]
     if reward is None:

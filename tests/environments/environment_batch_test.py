@@ -277,3 +277,24 @@ class TestClose:
       environments.close()
     environments.close()
     assert [s.num_closes for s in slots] == [1, 1, 1]
+
+
+class Forgetful(Choice):
+  """Has a `step` without `return`."""
+
+  def step(self, action):
+    super().step(action)
+
+
+@pytest.mark.parametrize(
+  'wrap',
+  [lambda e: e, wrappers.SinglePrecision, lambda e: wrappers.StepLimit(e, 3)],
+)
+def test_step_without_result(wrap):
+  environments = batch.EnvironmentBatch([wrap(Forgetful())])
+  environments.reset()
+  with pytest.raises(
+    batch.EnvironmentContractError,
+    match=r'Forgetful: `step` must return a `dm_env\.TimeStep`, got None',
+  ):
+    environments.step(np.zeros(1, np.int32))

@@ -55,7 +55,6 @@ CASES = (
   Case('envpool:CheetahRun-v1', (), 20, alone=False),
   Case('envpool:CarRacing-v2', (), 20, alone=False),
   Case('dm_control:cartpole/swingup', (1,), 1010),
-  Case('dm_control:cartpole/swingup?nested=true', (), 20),
   Case('bsuite:catch/0', (0,)),
   Case('bsuite:deep_sea/0', (0,), random=False),
   Case('bsuite:deep_sea_stochastic/0', (0,)),
@@ -71,13 +70,7 @@ _ONE_PER_FAMILY = {case.name.partition(':')[0]: case for case in CASES}
 
 
 # Checks that do not depend on the name run on one name per family.
-_OF_A_FAMILY = (
-  'test_arrays_stay_as_they_are',
-  'test_first_step_is_a_reset',
-  'test_reset_begins_all_episodes',
-  'test_wrong_actions_are_refused',
-  'test_close_twice',
-)
+_OF_A_FAMILY = ('test_calls',)
 
 
 def pytest_generate_tests(metafunc):

@@ -78,29 +78,39 @@ class Asterix(game.Game):
     # First the player's own collisions, then those with moving things.
     lanes, found_before, hit_before = _meet(lanes, x, y)
     moves = tf.equal(state.move_wait, 0)
-    lanes = _drift(lanes, moves)
+    moved = tf.where(moves[:, None], lanes.x + lanes.step, lanes.x)
+    inside = tf.equal(moved, tf.clip_by_value(moved, 0, LAST))
+    lanes = lanes._replace(x=moved, step=tf.where(inside, lanes.step, 0))
     lanes, found_after, hit_after = _meet(lanes, x, y)
     state = state._replace(
       x=x,
       y=y,
       lanes=lanes,
-      spawn_wait=tf.where(spawns, state.spawn_period, state.spawn_wait) - 1,
-      move_wait=tf.where(moves, state.move_period, state.move_wait) - 1,
+      spawn_wait=game.count_down(state.spawn_wait, spawns, state.spawn_period),
+      move_wait=game.count_down(state.move_wait, moves, state.move_period),
     )
     if self._ramping:
-      state = _ramp(state)
+      ramps = game.can_speed_up(state, 1)
+      due = ramps & (state.ramp_wait < 0)
+      wait = state.ramp_wait - game.to_int(ramps)
+      state = state._replace(ramp_wait=tf.where(due, _RAMP_PERIOD, wait))
+      state = game.speed_up(state, due, 1)
     reward = game.to_int(found_before) + game.to_int(found_after)
     return state, reward, hit_before | hit_after
 
   def _show(self, state: AsterixState) -> list[tf.Tensor]:
     lanes = state.lanes
-    things = tf.one_hot(lanes.x, SIZE)  # [B, 8, 10]
     present = tf.not_equal(lanes.step, 0)
+
+    def mark(x: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
+      boards = tf.where(shown[..., None], tf.one_hot(x, SIZE), 0.0)
+      return game.pad_lanes(boards)  # [B, 10, 10]
+
     return [
       game.mark(state.x, state.y),
-      _mark(things, present & ~lanes.gold),
-      _mark(tf.one_hot(lanes.x - lanes.step, SIZE), present),
-      _mark(things, present & lanes.gold),
+      mark(lanes.x, present & ~lanes.gold),
+      mark(lanes.x - lanes.step, present),
+      mark(lanes.x, present & lanes.gold),
     ]
 
 
@@ -118,13 +128,6 @@ def _spawn(lanes: Lanes, spawns: tf.Tensor, draws: tf.Tensor) -> Lanes:
   )
 
 
-def _drift(lanes: Lanes, moves: tf.Tensor) -> Lanes:
-  """Moves everything in the lanes by one field, and off the board."""
-  x = tf.where(moves[:, None], lanes.x + lanes.step, lanes.x)
-  inside = tf.equal(x, tf.clip_by_value(x, 0, LAST))
-  return lanes._replace(x=x, step=tf.where(inside, lanes.step, 0))
-
-
 def _meet(
   lanes: Lanes, x: tf.Tensor, y: tf.Tensor
 ) -> tuple[Lanes, tf.Tensor, tf.Tensor]:
@@ -140,15 +143,3 @@ def _meet(
   lanes = lanes._replace(step=tf.where(found, 0, lanes.step))
   hit = tf.reduce_any(here & ~lanes.gold, axis=1)
   return lanes, tf.reduce_any(found, axis=1), hit
-
-
-def _ramp(state: AsterixState) -> AsterixState:
-  ramps = game.can_speed_up(state, 1)
-  due = ramps & (state.ramp_wait < 0)
-  wait = state.ramp_wait - game.to_int(ramps)
-  state = state._replace(ramp_wait=tf.where(due, _RAMP_PERIOD, wait))
-  return game.speed_up(state, due, 1)
-
-
-def _mark(lanes: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
-  return game.pad_lanes(tf.where(shown[..., None], lanes, 0.0))

@@ -66,7 +66,8 @@ class Breakout(game.Game):
     at_top = free_y < 0
     y = tf.maximum(free_y, 0)
     # Of adjacent bricks in the ball's path only the first one breaks.
-    here = _mark_in_wall(x, y)  # [B, 3, 10]
+    row = tf.equal(y[:, None, None], tf.constant(_WALL_ROWS)[:, None])
+    here = row & tf.equal(x[:, None, None], tf.range(SIZE))  # [B, 3, 10]
     in_wall = tf.reduce_any(state.bricks & here, axis=[1, 2])
     breaks = in_wall & ~state.in_wall
     bricks = state.bricks & ~(here & breaks[:, None, None])
@@ -81,8 +82,10 @@ class Breakout(game.Game):
     state = BreakoutState(
       x,
       tf.where(bounces, state.y, y),
-      step_x=_turn(state.step_x, tf.not_equal(at_side, on_edge)),
-      step_y=_turn(state.step_y, bounces | at_top),
+      step_x=tf.where(
+        tf.not_equal(at_side, on_edge), -state.step_x, state.step_x
+      ),
+      step_y=tf.where(bounces | at_top, -state.step_y, state.step_y),
       trail_x=state.x,
       trail_y=state.y,
       paddle=paddle,
@@ -99,14 +102,3 @@ class Breakout(game.Game):
       game.mark(state.trail_x, state.trail_y),
       tf.pad(state.bricks, [[0, 0], [above, below], [0, 0]]),
     ]
-
-
-def _mark_in_wall(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  """Marks a field within the wall's rows, bool `[B, 3, 10]`."""
-  rows = tf.equal(y[:, None], tf.constant(_WALL_ROWS))  # [B, 3]
-  columns = tf.equal(x[:, None], tf.range(SIZE))  # [B, 10]
-  return rows[:, :, None] & columns[:, None, :]
-
-
-def _turn(step: tf.Tensor, turns: tf.Tensor) -> tf.Tensor:
-  return tf.where(turns, -step, step)

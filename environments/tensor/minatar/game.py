@@ -10,7 +10,6 @@ from dm_env import specs
 from repertory.components.runtime import random_streams
 from repertory.environments.rendering import drawing
 from repertory.environments.tensor import environment
-from repertory.environments.values import argument_checks
 
 # Rows and columns of the square boards.
 SIZE = 10
@@ -24,9 +23,9 @@ Leaf: TypeAlias = Any
 
 
 class GameCore(NamedTuple):
-  """Complete state of a game."""
+  """Complete state of a game, tensors `[B, ...]`."""
 
-  state: Any  # The game's own state, a nest of tensors `[B, ...]`.
+  state: Any  # The game's own state.
   # The last move, int32 `[B]`. As in MinAtar, it persists across episodes.
   move: tf.Tensor
 
@@ -69,14 +68,7 @@ class Game(environment.TensorEnvironment):
       full_actions: Whether to use all six moves, also those without effect.
       ramping: Whether the difficulty increases over time; Breakout and Freeway
         ignore it.
-
-    Raises:
-      ArgumentError: If `sticky_actions` is not a probability.
     """
-    if not 0 <= sticky_actions <= 1:
-      raise argument_checks.ArgumentError(
-        'sticky_actions', f'expected a probability, got {sticky_actions!r}.'
-      )
     self._sticky_actions = sticky_actions
     self._moves = tuple(range(6)) if full_actions else self.useful_moves
     self._ramping = ramping
@@ -137,22 +129,15 @@ class Game(environment.TensorEnvironment):
   def _begin(self, draws: tf.Tensor) -> Any:
     """Returns the state at the start of an episode.
 
-    Leaves are tensors `[B, ...]`, or one value for all rows.
-
-    Args:
-      draws: float32 `[B, draws_at_start]` in [0, 1).
+    Leaves are tensors `[B, ...]`, or one value for all rows. The draws are
+    float32 `[B, draws_at_start]` in [0, 1).
     """
 
   @abc.abstractmethod
   def _play(
     self, state: Any, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[Any, tf.Tensor, tf.Tensor]:
-    """Makes a move, int32 `[B]`.
-
-    Args:
-      state: State of the game, a nest of tensors `[B, ...]`.
-      move: int32 `[B]`.
-      draws: float32 `[B, draws_per_step]` in [0, 1).
+    """Makes a move, int32 `[B]`; draws are `[B, draws_per_step]`.
 
     Returns:
       The next state; the reward, `[B]` of any numeric dtype; and whether the
@@ -167,6 +152,13 @@ class Game(environment.TensorEnvironment):
 def to_int(flags: tf.Tensor) -> tf.Tensor:
   """Casts booleans to int32."""
   return tf.cast(flags, tf.int32)
+
+
+def count_down(
+  wait: tf.Tensor, due: tf.Tensor, period: tf.Tensor | int
+) -> tf.Tensor:
+  """Counts steps down to 0, from a period on where it is due."""
+  return tf.maximum(tf.where(due, period, wait) - 1, 0)
 
 
 def move_sideways(x: tf.Tensor, move: tf.Tensor) -> tf.Tensor:

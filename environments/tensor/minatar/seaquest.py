@@ -49,19 +49,16 @@ class Bullets(NamedTuple):
 
 
 class Divers(NamedTuple):
-  """Divers, the older one first: `Bullets` with the steps until they move.
-
-  A diver leaves the board before two others have come.
-  """
+  """As `Bullets`, `[B, 2]`; one leaves the board before two others came."""
 
   x: game.Leaf
   y: game.Leaf
   step: game.Leaf
-  wait: game.Leaf
+  wait: game.Leaf  # Steps until it moves.
 
 
 class Enemies(NamedTuple):
-  """Fish and submarines, `[B, 32]`: as `Bullets`, and further attributes.
+  """Fish and submarines: as `Bullets`, `[B, 32]`.
 
   Two enemies of one kind on the same field never move in the same step, because
   they came one after the other.
@@ -90,8 +87,7 @@ class SeaquestState(NamedTuple):
   divers: Divers  # Divers in the water.
   diver_wait: game.Leaf  # Steps until the next diver comes.
   enemies: Enemies  # Fish and submarines.
-  # Number of enemies so far, modulo the number of entries.
-  num_spawned: game.Leaf
+  num_spawned: game.Leaf  # Number of enemies so far, modulo the entries.
   spawn_wait: game.Leaf  # Steps until the next enemy comes.
   spawn_period: game.Leaf  # Steps between two arrivals of enemies.
   move_period: game.Leaf  # Steps between two moves of an enemy.
@@ -146,13 +142,39 @@ class Seaquest(game.Game):
     self, state: SeaquestState, move: tf.Tensor, draws: tf.Tensor
   ) -> tuple[SeaquestState, tf.Tensor, tf.Tensor]:
     state = _steer(_spawn(state, draws), move)
-    x, y = state.x, state.y
-    bullets, enemies, hits = _fly(state.bullets, state.enemies)
+    x, y, enemies = state.x, state.y, state.enemies
+    bullets = _advance(state.bullets)
+    # The younger bullet moves first. It hits a fish before a submarine, and the
+    # older of two enemies, which also moves first.
+    order = enemies.move_wait + tf.where(enemies.armed, _NO_TARGET // 2, 0)
+    bullets, enemies, hits = _hit(bullets, enemies, (1, 0), True, order)
     divers, held = _rescue(state.divers, x, y, state.held)
-    enemies, bullets, more_hits, touched, all_enemies = _swim(
-      enemies, bullets, x, y, state.move_period
+
+    # The enemies swim, possibly into bullets, of which the older hits first. At
+    # most one enters a field per step.
+    touched = _are_at(enemies, x, y)
+    moves = tf.not_equal(enemies.step, 0) & tf.equal(enemies.move_wait, 0)
+    # Those that are hit or leave the board in this step still shoot.
+    shooters = enemies._replace(
+      x=tf.where(moves, enemies.x + enemies.step, enemies.x),
+      move_wait=tf.where(
+        moves, state.move_period[:, None], enemies.move_wait - 1
+      ),
     )
-    shots, shot_wait, shot = _shoot(state.shots, all_enemies, x, y)
+    enemies = _keep_inside(shooters)
+    touching = _are_at(enemies, x, y)
+    bullets, enemies, more_hits = _hit(
+      bullets, enemies, (0, 1), moves & ~touching
+    )
+
+    shoots = tf.not_equal(shooters.step, 0) & shooters.armed
+    shoots &= tf.equal(shooters.shot_wait, 0)
+    before = Bullets(
+      *(tf.where(shoots, *pair) for pair in zip(shooters[:3], state.shots))
+    )
+    shots = _advance(before)
+    touched |= touching | _are_at(before, x, y) | _are_at(shots, x, y)
+    shot_wait = tf.where(shoots, _SHOT_PERIOD, shooters.shot_wait - 1)
     state = state._replace(
       bullets=bullets,
       enemies=enemies._replace(shot_wait=shot_wait),
@@ -161,29 +183,24 @@ class Seaquest(game.Game):
       shots=shots,
     )
     state, bonus, suffocated = _breathe(state, self._ramping)
-    over = touched | shot | suffocated
+    over = tf.reduce_any(touched, axis=1) | suffocated
     return state, hits + more_hits + bonus, over
 
   def _show(self, state: SeaquestState) -> list[tf.Tensor]:
-    fish, enemy_submarines, trails, shots = _paint_things(
-      state.enemies, state.shots
-    )
-    divers = state.divers
-    swims = tf.not_equal(divers.step, 0)
-    behind = divers.x - divers.step  # [B, 2]
-    has_trail = swims & tf.equal(behind, tf.clip_by_value(behind, 0, LAST))
+    bullets, divers, enemies = state.bullets, state.divers, state.enemies
+    shots = state.shots
+    present, swims = (tf.not_equal(t.step, 0) for t in (enemies, divers))
     columns = tf.range(SIZE)
     oxygen = tf.maximum(state.oxygen, 0) * SIZE // _MAX_OXYGEN
     aboard = (columns >= LAST - state.held[:, None]) & (columns < LAST)
-    bullets = state.bullets
     return [
       game.mark(state.x, state.y),
       game.mark(state.x - state.step, state.y),
       _paint_pair(bullets.x, bullets.y, tf.not_equal(bullets.step, 0)),
-      trails | _paint_pair(behind, divers.y, has_trail),
-      shots,
-      fish,
-      enemy_submarines,
+      _paint_all(*_behind(enemies)) | _paint_pair(*_behind(divers)),
+      _paint_all(shots.x, shots.y, tf.not_equal(shots.step, 0)),
+      _paint_all(enemies.x, enemies.y, present & ~enemies.armed),
+      _paint_all(enemies.x, enemies.y, present & enemies.armed),
       _paint_gauge(columns < oxygen[:, None]),
       _paint_gauge(aboard),
       _paint_pair(divers.x, divers.y, swims),
@@ -191,36 +208,40 @@ class Seaquest(game.Game):
 
 
 def _spawn(state: SeaquestState, draws: tf.Tensor) -> SeaquestState:
-  """Adds the enemies and divers that are due."""
-  comes = tf.equal(state.spawn_wait, 0)
-  enemies, came = _add_enemy(
-    state.enemies,
-    state.num_spawned,
-    comes,
-    y=1 + game.pick(draws[:, 2], _NUM_ROWS),
-    step=tf.where(draws[:, 0] < 1 / 2, 1, -1),
-    armed=draws[:, 1] < 1 / 3,
-    period=state.move_period,
-  )
-  diver_comes = tf.equal(state.diver_wait, 0)
-  step = tf.where(draws[:, 3] < 1 / 2, 1, -1)
+  """Adds the enemies and divers that are due.
+
+  An enemy does not come if it would meet another in its row.
+  """
+  due = tf.equal(state.spawn_wait, 0)
+  enemies, step = state.enemies, tf.where(draws[:, 0] < 1 / 2, 1, -1)
+  y = 1 + game.pick(draws[:, 2], _NUM_ROWS)
+  meets = tf.equal(enemies.y, y[:, None])
+  meets &= tf.equal(enemies.step, -step[:, None])
+  comes = due & ~tf.reduce_any(meets, axis=1)
+  entry = tf.equal(state.num_spawned[:, None], tf.range(_NUM_ENEMIES))
+  entry &= comes[:, None]
+  shot_wait = tf.fill(step.shape, _SHOT_PERIOD)
+  new = (
+    _side(step), y, step, draws[:, 1] < 1 / 3, state.move_period, shot_wait
+  )  # fmt: skip
+  diver_due = tf.equal(state.diver_wait, 0)
+  diver_step = tf.where(draws[:, 3] < 1 / 2, 1, -1)
   divers = _append(
     state.divers,
-    diver_comes,
-    _side(step),
+    diver_due,
+    _side(diver_step),
     1 + game.pick(draws[:, 4], _NUM_ROWS),
-    step,
+    diver_step,
     tf.fill(step.shape, _DIVER_MOVE_PERIOD),
   )
-  num_spawned = (state.num_spawned + game.to_int(came)) % _NUM_ENEMIES
-  wait = tf.where(comes, state.spawn_period, state.spawn_wait)
-  diver_wait = tf.where(diver_comes, _DIVER_PERIOD, state.diver_wait)
   return state._replace(
-    enemies=enemies,
-    num_spawned=num_spawned,
-    spawn_wait=tf.maximum(wait - 1, 0),
+    enemies=Enemies(
+      *(tf.where(entry, one[:, None], old) for one, old in zip(new, enemies))
+    ),
+    num_spawned=(state.num_spawned + game.to_int(comes)) % _NUM_ENEMIES,
+    spawn_wait=game.count_down(state.spawn_wait, due, state.spawn_period),
     divers=divers,
-    diver_wait=tf.maximum(diver_wait - 1, 0),
+    diver_wait=game.count_down(state.diver_wait, diver_due, _DIVER_PERIOD),
   )
 
 
@@ -228,14 +249,74 @@ def _steer(state: SeaquestState, move: tf.Tensor) -> SeaquestState:
   """Moves the submarine, or fires if it can."""
   fires = tf.equal(move, game.FIRE) & tf.equal(state.fire_wait, 0)
   left, right = tf.equal(move, game.LEFT), tf.equal(move, game.RIGHT)
-  wait = tf.where(fires, _FIRE_PAUSE, state.fire_wait)
   return state._replace(
     x=game.move_sideways(state.x, move),
     y=game.move_vertically(state.y, move, lowest=_LOWEST_ROW),
     step=tf.where(left, -1, tf.where(right, 1, state.step)),
     bullets=_append(state.bullets, fires, state.x, state.y, state.step),
-    fire_wait=tf.maximum(wait - 1, 0),
+    fire_wait=game.count_down(state.fire_wait, fires, _FIRE_PAUSE),
   )
+
+
+def _append(things: Any, where: tf.Tensor, *values: tf.Tensor) -> Any:
+  """Appends an entry to bullets or divers where bool `[B]`; drops the older."""
+  pairs = zip(things, values)
+  appended = [tf.stack([old[:, 1], new], axis=1) for old, new in pairs]
+  pairs = zip(appended, things)
+  return type(things)(*(tf.where(where[:, None], *pair) for pair in pairs))
+
+
+def _hit(
+  bullets: Bullets,
+  enemies: Enemies,
+  indices: tuple[int, int],
+  among: Any,
+  order: tf.Tensor | None = None,
+) -> tuple[Bullets, Enemies, tf.Tensor]:
+  """Removes bullets, in the order of their indices, and enemies that they hit.
+
+  Only enemies `among`, bool `[B, 32]`, are hit; of several on a field the first
+  in an order, int32 `[B, 32]`.
+
+  Returns:
+    The remaining bullets and enemies, and the number of hits, int32 `[B]`.
+  """
+  steps = tf.unstack(bullets.step, axis=1)
+  hits = tf.zeros_like(steps[0])
+  for i in indices:
+    hit = _are_at(enemies, bullets.x[:, i], bullets.y[:, i]) & among
+    hit &= tf.not_equal(steps[i], 0)[:, None]
+    if order is not None:
+      first = tf.reduce_min(tf.where(hit, order, _NO_TARGET), axis=1)
+      hit &= tf.equal(order, first[:, None])
+    enemies = enemies._replace(step=tf.where(hit, 0, enemies.step))
+    has_hit = tf.reduce_any(hit, axis=1)
+    steps[i] = tf.where(has_hit, 0, steps[i])
+    hits += game.to_int(has_hit)
+  return bullets._replace(step=tf.stack(steps, axis=1)), enemies, hits
+
+
+def _rescue(
+  divers: Divers, x: tf.Tensor, y: tf.Tensor, held: tf.Tensor
+) -> tuple[Divers, tf.Tensor]:
+  """Takes divers at the submarine's position aboard, and moves the others.
+
+  The younger diver is processed first.
+
+  Returns:
+    The remaining divers, and the number aboard, from `held` on.
+  """
+  moves = tf.equal(divers.wait, 0)  # [B, 2]
+  wait = tf.where(moves, _DIVER_MOVE_PERIOD, divers.wait - 1)
+  next_x = tf.where(moves, divers.x + divers.step, divers.x)
+  # A diver is rescued before or after its move.
+  reached = _are_at(divers, x, y) | _are_at(divers._replace(x=next_x), x, y)
+  younger = reached[:, 1] & (held < _MAX_DIVERS)
+  held += game.to_int(younger)
+  older = reached[:, 0] & (held < _MAX_DIVERS)
+  held += game.to_int(older)
+  step = tf.where(tf.stack([older, younger], axis=1), 0, divers.step)
+  return _keep_inside(Divers(next_x, divers.y, step, wait)), held
 
 
 def _breathe(
@@ -264,6 +345,12 @@ def _breathe(
   return state, bonus, over
 
 
+def _behind(things: Any) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+  """Returns the fields behind things, and whether they are on the board."""
+  x = things.x - things.step
+  return x, things.y, tf.not_equal(things.step, 0) & _is_inside(x)
+
+
 def _paint_pair(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
   """Returns boards that mark two objects, bool `[B, 10, 10]`."""
   place = tf.where(shown, y * SIZE + x, -1)  # [B, 2]
@@ -277,182 +364,6 @@ def _paint_gauge(columns: tf.Tensor) -> tf.Tensor:
   return tf.pad(columns[:, None, :], [[0, 0], [LAST, 0], [0, 0]])
 
 
-def _append(things: Any, where: tf.Tensor, *values: tf.Tensor) -> Any:
-  """Appends an entry to bullets or divers where bool `[B]`; drops the older."""
-  return type(things)(
-    *(
-      tf.where(where[:, None], tf.stack([old[:, 1], new], axis=1), old)
-      for old, new in zip(things, values)
-    )
-  )
-
-
-def _add_enemy(
-  enemies: Enemies,
-  place: tf.Tensor,
-  comes: tf.Tensor,
-  y: tf.Tensor,
-  step: tf.Tensor,
-  armed: tf.Tensor,
-  period: tf.Tensor,
-) -> tuple[Enemies, tf.Tensor]:
-  """Adds an enemy at entry `place`, unless it would meet another in its row.
-
-  Returns:
-    The enemies, and whether one was added, bool `[B]`.
-  """
-  meets = tf.equal(enemies.y, y[:, None]) & tf.equal(
-    enemies.step, -step[:, None]
-  )
-  comes &= ~tf.reduce_any(meets, axis=1)
-  here = tf.equal(place[:, None], tf.range(_NUM_ENEMIES)) & comes[:, None]
-
-  def put(old: tf.Tensor, new: tf.Tensor) -> tf.Tensor:
-    return tf.where(here, new[:, None], old)
-
-  enemies = Enemies(
-    put(enemies.x, _side(step)),
-    put(enemies.y, y),
-    put(enemies.step, step),
-    put(enemies.armed, armed),
-    put(enemies.move_wait, period),
-    put(enemies.shot_wait, tf.fill(step.shape, _SHOT_PERIOD)),
-  )
-  return enemies, comes
-
-
-def _fly(
-  bullets: Bullets, enemies: Enemies
-) -> tuple[Bullets, Enemies, tf.Tensor]:
-  """Moves the submarine's bullets.
-
-  The younger bullet moves first. A bullet hits a fish before a submarine, and
-  an older enemy before a younger one.
-
-  Returns:
-    The remaining bullets and enemies, and the number of hits, int32 `[B]`.
-  """
-  x = bullets.x + bullets.step
-  flying = tf.where(_is_inside(x), bullets.step, 0)  # [B, 2]
-  hits = tf.zeros_like(x[:, 0])
-  steps = []
-  # On the same field, the older enemy moves first.
-  order = enemies.move_wait + tf.where(enemies.armed, _NO_TARGET // 2, 0)
-  for i in (1, 0):
-    step = flying[:, i]
-    here = _are_at(enemies, x[:, i], bullets.y[:, i])
-    here &= tf.not_equal(step, 0)[:, None]
-    first = tf.reduce_min(tf.where(here, order, _NO_TARGET), axis=1)
-    hit = here & tf.equal(order, first[:, None])
-    enemies = enemies._replace(step=tf.where(hit, 0, enemies.step))
-    has_hit = tf.reduce_any(here, axis=1)
-    steps.insert(0, tf.where(has_hit, 0, step))
-    hits += game.to_int(has_hit)
-  return Bullets(x, bullets.y, tf.stack(steps, axis=1)), enemies, hits
-
-
-def _rescue(
-  divers: Divers, x: tf.Tensor, y: tf.Tensor, held: tf.Tensor
-) -> tuple[Divers, tf.Tensor]:
-  """Takes divers at the submarine's position aboard, and moves the others.
-
-  The younger diver is processed first.
-
-  Returns:
-    The remaining divers, and the number aboard, from `held` on.
-  """
-  moves = tf.equal(divers.wait, 0)  # [B, 2]
-  wait = tf.where(moves, _DIVER_MOVE_PERIOD, divers.wait - 1)
-  next_x = tf.where(moves, divers.x + divers.step, divers.x)
-  swims = tf.not_equal(divers.step, 0)
-  # A diver is rescued before or after its move.
-  reached = tf.equal(divers.x, x[:, None]) | tf.equal(next_x, x[:, None])
-  reached &= swims & tf.equal(divers.y, y[:, None])
-  younger = reached[:, 1] & (held < _MAX_DIVERS)
-  held += game.to_int(younger)
-  older = reached[:, 0] & (held < _MAX_DIVERS)
-  held += game.to_int(older)
-  gone = tf.stack([older, younger], axis=1) | ~_is_inside(next_x)
-  step = tf.where(gone, 0, divers.step)
-  return Divers(next_x, divers.y, step, wait), held
-
-
-def _swim(
-  enemies: Enemies,
-  bullets: Bullets,
-  x: tf.Tensor,
-  y: tf.Tensor,
-  period: tf.Tensor,
-) -> tuple[Enemies, Bullets, tf.Tensor, tf.Tensor, Enemies]:
-  """Moves the enemies, possibly into bullets, of which the older hits first.
-
-  At most one enemy enters a field per step.
-
-  Returns:
-    The remaining enemies and bullets; the number of hits, int32 `[B]`; whether
-    an enemy touches the player at x and y, bool `[B]`; and the enemies
-    including those that were hit or left the board in this step, which still
-    shoot.
-  """
-  touched = tf.reduce_any(_are_at(enemies, x, y), axis=1)
-  present = tf.not_equal(enemies.step, 0)
-  moves = present & tf.equal(enemies.move_wait, 0)
-  all_enemies = enemies._replace(
-    x=tf.where(moves, enemies.x + enemies.step, enemies.x),
-    move_wait=tf.where(moves, period[:, None], enemies.move_wait - 1),
-  )
-  enemies = _keep_inside(all_enemies)
-  touching = _are_at(enemies, x, y)
-  touched |= tf.reduce_any(touching, axis=1)
-  hits = tf.zeros_like(x)
-  steps = []
-  for i in (0, 1):
-    step = bullets.step[:, i]
-    hit = _are_at(enemies, bullets.x[:, i], bullets.y[:, i])
-    hit &= moves & ~touching & tf.not_equal(step, 0)[:, None]
-    enemies = enemies._replace(step=tf.where(hit, 0, enemies.step))
-    has_hit = tf.reduce_any(hit, axis=1)
-    steps.append(tf.where(has_hit, 0, step))
-    hits += game.to_int(has_hit)
-  bullets = bullets._replace(step=tf.stack(steps, axis=1))
-  return enemies, bullets, hits, touched, all_enemies
-
-
-def _shoot(
-  shots: Bullets, enemies: Enemies, x: tf.Tensor, y: tf.Tensor
-) -> tuple[Bullets, tf.Tensor, tf.Tensor]:
-  """Lets the enemies' submarines shoot, and moves all shots.
-
-  Returns:
-    The shots; the steps until each enemy's next shot, int32 `[B, 32]`; and
-    whether the player is at the start or the end of a shot's move, bool `[B]`.
-  """
-  shoots = tf.not_equal(enemies.step, 0) & enemies.armed
-  shoots &= tf.equal(enemies.shot_wait, 0)
-  before = Bullets(
-    tf.where(shoots, enemies.x, shots.x),
-    tf.where(shoots, enemies.y, shots.y),
-    tf.where(shoots, enemies.step, shots.step),
-  )
-  after = _keep_inside(before._replace(x=before.x + before.step))
-  touched = _are_at(before, x, y) | _are_at(after, x, y)
-  wait = tf.where(shoots, _SHOT_PERIOD, enemies.shot_wait - 1)
-  return after, wait, tf.reduce_any(touched, axis=1)
-
-
-def _paint_things(enemies: Enemies, shots: Bullets) -> list[tf.Tensor]:
-  """Returns boards of fish, submarines, the fields behind both, and shots."""
-  present = tf.not_equal(enemies.step, 0)
-  behind = enemies.x - enemies.step
-  has_trail = present & _is_inside(behind)
-  return [
-    _paint_all(enemies.x, enemies.y, present & ~enemies.armed),
-    _paint_all(enemies.x, enemies.y, present & enemies.armed),
-    _paint_all(behind, enemies.y, has_trail),
-    _paint_all(shots.x, shots.y, tf.not_equal(shots.step, 0)),
-  ]
-
-
 def _paint_all(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
   """Returns boards that mark entries `[B, 32]`, as bool `[B, 10, 10]`."""
   # A word represents a row of the board: each column has enough bits to count
@@ -464,17 +375,21 @@ def _paint_all(x: tf.Tensor, y: tf.Tensor, shown: tf.Tensor) -> tf.Tensor:
   words = tf.where(here, words[..., None], tf.zeros([], _WORD))
   words = tf.reduce_sum(words, axis=1)  # [B, 8]
   bits = tf.bitwise.bitwise_and(words[..., None], tf.constant(_MASKS, _WORD))
-  return tf.pad(tf.not_equal(bits, 0), [[0, 0], [1, 1], [0, 0]])
+  return game.pad_lanes(tf.not_equal(bits, 0))
 
 
 def _are_at(things: Any, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
-  """Returns which entries are at a position, bool `[B, 32]`."""
+  """Returns which entries are at a position, bool `[B, 32]` or `[B, 2]`."""
   here = tf.equal(things.x, x[:, None]) & tf.equal(things.y, y[:, None])
   return here & tf.not_equal(things.step, 0)
 
 
+def _advance(bullets: Bullets) -> Bullets:
+  return _keep_inside(bullets._replace(x=bullets.x + bullets.step))
+
+
 def _keep_inside(things: Any) -> Any:
-  """Removes enemies or shots outside the board."""
+  """Removes objects outside the board."""
   return things._replace(step=tf.where(_is_inside(things.x), things.step, 0))
 
 

@@ -82,8 +82,6 @@ class SpaceInvaders(game.Game):
 
     shoots = tf.equal(state.shot_wait, 0)
     bombs |= _find_shooter(aliens, x) & shoots[:, None, None]
-    shot_wait = tf.where(shoots, _SHOT_PERIOD, state.shot_wait)
-    fire_wait = tf.where(fires, _FIRE_PAUSE, state.fire_wait)
     killed = aliens & bullets
     aliens &= ~killed
     kills = tf.reduce_sum(game.to_int(killed), axis=[1, 2])
@@ -91,11 +89,17 @@ class SpaceInvaders(game.Game):
       x=x,
       bullets=bullets & ~killed,
       bombs=bombs,
-      aliens=aliens,
-      fire_wait=tf.maximum(fire_wait - 1, 0),
-      shot_wait=shot_wait - 1,
+      fire_wait=game.count_down(state.fire_wait, fires, _FIRE_PAUSE),
+      shot_wait=game.count_down(state.shot_wait, shoots, _SHOT_PERIOD),
     )
-    return _refill(state, self._ramping), kills, over
+    # A new swarm follows the last alien.
+    cleared = ~tf.reduce_any(aliens, axis=[1, 2])
+    state = state._replace(aliens=aliens | (cleared[:, None, None] & _SWARM))
+    if self._ramping:
+      faster = cleared & (state.move_period > _SHORTEST_MOVE_PERIOD)
+      period = state.move_period - game.to_int(faster)
+      state = state._replace(move_period=period)
+    return state, kills, over
 
   def _show(self, state: SpaceInvadersState) -> list[tf.Tensor]:
     leftward = (state.step < 0)[:, None, None]
@@ -136,11 +140,8 @@ def _march(state: SpaceInvadersState) -> tuple[SpaceInvadersState, tf.Tensor]:
   at_edge = tf.where(step < 0, columns[:, 0], columns[:, LAST])
   sinks = moves & at_edge
   landed = sinks & tf.reduce_any(aliens[:, LAST], axis=1)
-  sideways = tf.where(
-    (step < 0)[:, None, None],
-    tf.roll(aliens, -1, axis=2),
-    tf.roll(aliens, 1, axis=2),
-  )
+  left, right = (tf.roll(aliens, shift, axis=2) for shift in (-1, 1))
+  sideways = tf.where((step < 0)[:, None, None], left, right)
   moved = tf.where(at_edge[:, None, None], tf.roll(aliens, 1, axis=1), sideways)
   count = tf.reduce_sum(game.to_int(aliens), axis=[1, 2])
   period = tf.minimum(count, state.move_period)
@@ -163,15 +164,3 @@ def _find_shooter(aliens: tf.Tensor, x: tf.Tensor) -> tf.Tensor:
   here = aliens & tf.equal(order, first[:, None])[:, None]
   row = tf.reduce_max(tf.where(here, _ROWS, -1), axis=[1, 2])
   return here & tf.equal(row[:, None, None], _ROWS)
-
-
-def _refill(state: SpaceInvadersState, ramping: bool) -> SpaceInvadersState:
-  """Adds a new swarm when the last alien is gone."""
-  cleared = ~tf.reduce_any(state.aliens, axis=[1, 2])
-  state = state._replace(
-    aliens=state.aliens | (cleared[:, None, None] & _SWARM)
-  )
-  if not ramping:
-    return state
-  faster = cleared & (state.move_period > _SHORTEST_MOVE_PERIOD)
-  return state._replace(move_period=state.move_period - game.to_int(faster))

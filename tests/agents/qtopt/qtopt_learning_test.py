@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import tensorflow as tf
+import tree
 
 from repertory.agents import qtopt
 from repertory.agents.interface import builder as builder_lib
@@ -120,6 +121,25 @@ class TestBuilder(conformance.BuilderConformance):
 
   def make_spec(self):
     return SPEC
+
+  def check_update(self, builder, network, sample):
+    with_targets = builder.experience(SPEC, 2).with_targets
+    updater = builder.make_bellman_updater(SPEC)
+    exports = builder.make_update(builder.make_network(SPEC), SPEC).exports
+    for name, variables in updater.variable_client.items():
+      found = [(v.name, v.shape) for v in variables]
+      assert found == [(v.name, v.shape) for v in exports[name]]
+    parts = updater(sample, tf.constant([0, 0]))
+    data = types.SampleWithTargets(*parts, tf.zeros([B], tf.int64))
+    expected = with_targets.table.signature
+    tree.assert_same_structure(data, expected)
+    for leaf, spec in zip(tree.flatten(data), tree.flatten(expected)):
+      assert (leaf.shape[1:], leaf.dtype) == (spec.shape, spec.dtype)
+    rows = tf.range(with_targets.batch_size) % B
+    sample = tree.map_structure(
+      lambda x: tf.gather(x, rows), sample._replace(data=data)
+    )
+    super().check_update(builder, network, sample)
 
 
 def test_learner_steps_to_a_step_stay():

@@ -108,14 +108,14 @@ def test_rewards_and_losses_are_those_of_the_papers(kind):
 
 def test_encodes_actions():
   two = specs.BoundedArray((2,), np.float32, [0, -1], [4, 1])
-  encoder = gail.ActionEncoder(two)
-  np.testing.assert_allclose(encoder(tf.constant([[1.0, 1.0]])), [[-0.5, 1]])
-  assert encoder.size == 2
+  size, encode = gail.make_encoder(two)
+  np.testing.assert_allclose(encode(tf.constant([[1.0, 1.0]])), [[-0.5, 1]])
+  assert size == 2
   several = specs.BoundedArray((2,), np.int32, 0, [1, 2])
-  encoder = gail.ActionEncoder(several)
+  _, encode = gail.make_encoder(several)
   # The fifth of six combinations.
   np.testing.assert_array_equal(
-    encoder(tf.constant([[1, 1]])), [[0, 0, 0, 0, 1, 0]]
+    encode(tf.constant([[1, 1]])), [[0, 0, 0, 0, 1, 0]]
   )
   with pytest.raises(ValueError, match='must have finite bounds'):
-    gail.ActionEncoder(specs.Array((2,), np.float32))
+    gail.make_encoder(specs.Array((2,), np.float32))

@@ -91,8 +91,3 @@ def test_specs_of_minatar(game):
     )
     assert made.observation_spec() == other.observation_spec()
     assert made.action_spec() == other.action_spec()
-
-
-def test_probability_is_checked():
-  with pytest.raises(ValueError, match='probability'):
-    minatar.Breakout(sticky_actions=1.5)
