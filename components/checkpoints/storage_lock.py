@@ -54,7 +54,7 @@ class StorageLock:
     self._ended = threading.Event()
 
   @contextlib.contextmanager
-  def hold(self, report: Callable[[str], None]) -> Iterator[None]:
+  def owning(self, report: Callable[[str], None]) -> Iterator[None]:
     """Owns the storage during the block, unless another run takes over.
 
     Args:

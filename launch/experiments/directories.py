@@ -182,27 +182,6 @@ def absence(directory: str, best: bool) -> SettingError:
   )
 
 
-def prepare_run(directory: str, replay_path: str | None) -> str:
-  """Prepares a held directory for a run; returns a note on what was moved.
-
-  Args:
-    replay_path: Replay tables of the checkpoint to resume from; None to start
-      with empty ones.
-  """
-  path = os.path.join(directory, CHECKPOINTS)
-  checkpointing.Checkpointer(path).remove_unfinished()
-  shutil.rmtree(os.path.join(directory, STORING), ignore_errors=True)
-  checkpointing.prepare_replay(replay_path, os.path.join(directory, REPLAY))
-  logs, notes = os.path.join(directory, LOGS), []
-  os.makedirs(logs, exist_ok=True)
-  # A file named as the folder of node logs, or a folder named as a file.
-  for name, is_folder in ((printed.NODES, True), (printed.NATIVE, False)):
-    path = os.path.join(logs, name)
-    if os.path.lexists(path) and os.path.isdir(path) != is_folder:
-      notes.append(f'{path} was in the way and is now {set_aside(path)}')
-  return '; '.join(notes)
-
-
 # Arrays of networks of another run, and a description of their origin.
 Initial = tuple[Mapping[str, np.ndarray], Mapping[str, Any]]
 
@@ -233,20 +212,6 @@ def load_initial(directory: str) -> checkpointing.Checkpoint:
   )
 
 
-def save_initial(directory: str, initial: Initial | None) -> None:
-  """Saves the networks that a new run begins with, if they are another's."""
-  folder = os.path.join(directory, INITIAL)
-  shutil.rmtree(folder, ignore_errors=True)
-  if initial is None:
-    return
-  try:
-    checkpointing.Checkpointer(folder, 1).save(*initial)
-  except OSError as error:
-    raise SettingError(
-      'directory', f'must have room for {folder}: {error}.'
-    ) from error
-
-
 def set_aside(path: str) -> str:
   """Renames a file or folder, adding the time; returns its new path."""
   stamp = datetime.datetime.now().strftime('%Y%m%d-%H%M%S.%f')
@@ -260,8 +225,63 @@ def is_aside(path: str) -> bool:
   return bool(_ASIDE.fullmatch(os.path.basename(os.path.normpath(path))))
 
 
+class HeldDirectory:
+  """Directory of a run that this process holds, see `hold`."""
+
+  def __init__(self, path: str):
+    self._path = path
+
+  @contextlib.contextmanager
+  def starting_over(self) -> Iterator[None]:
+    """Moves the contents aside, and holds a new directory in the block."""
+    if os.listdir(self._path) == [LOCK]:
+      yield
+      return
+    set_aside(self._path)
+    with hold(self._path):
+      yield
+
+  def load_checkpoint(self) -> checkpointing.Checkpoint | None:
+    """Reads the newest checkpoint, if any."""
+    return load_checkpoint(self._path)
+
+  def clear(self) -> str:
+    """Removes leftovers of earlier runs; returns a note on what was moved."""
+    path = os.path.join(self._path, CHECKPOINTS)
+    checkpointing.Checkpointer(path).remove_unfinished()
+    shutil.rmtree(os.path.join(self._path, STORING), ignore_errors=True)
+    logs, notes = os.path.join(self._path, LOGS), []
+    os.makedirs(logs, exist_ok=True)
+    # A file named as the folder of node logs, or a folder named as a file.
+    for name, is_folder in ((printed.NODES, True), (printed.NATIVE, False)):
+      path = os.path.join(logs, name)
+      if os.path.lexists(path) and os.path.isdir(path) != is_folder:
+        notes.append(f'{path} was in the way and is now {set_aside(path)}')
+    return '; '.join(notes)
+
+  def save_initial(self, initial: Initial | None) -> None:
+    """Saves the networks that a new run begins with, if they are another's."""
+    folder = os.path.join(self._path, INITIAL)
+    shutil.rmtree(folder, ignore_errors=True)
+    if initial is None:
+      return
+    try:
+      checkpointing.Checkpointer(folder, 1).save(*initial)
+    except OSError as error:
+      raise SettingError(
+        'directory', f'must have room for {folder}: {error}.'
+      ) from error
+
+  def prepare_replay(self, path: str | None) -> None:
+    """Links the replay tables of a checkpoint for the transport to restore.
+
+    None removes those of an earlier start.
+    """
+    checkpointing.prepare_replay(path, os.path.join(self._path, REPLAY))
+
+
 @contextlib.contextmanager
-def hold(directory: str) -> Iterator[None]:
+def hold(directory: str) -> Iterator[HeldDirectory]:
   """Makes and locks a directory, so that no second run writes to it.
 
   The lock is released at the end of the block or of this process, however that
@@ -293,7 +313,7 @@ def hold(directory: str) -> Iterator[None]:
         'directory',
         f'must not be in use, but another run writes to {directory}.',
       )
-    yield
+    yield HeldDirectory(directory)
   finally:
     # A process that was forked leaves the block without having the lock.
     if descriptor in _held:
@@ -302,17 +322,6 @@ def hold(directory: str) -> Iterator[None]:
         # Closing would not do it while others have copies of the descriptor.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
       os.close(descriptor)
-
-
-@contextlib.contextmanager
-def start_over(directory: str) -> Iterator[None]:
-  """Moves the contents of a held directory aside, and holds a new one."""
-  if os.listdir(directory) == [LOCK]:
-    yield
-    return
-  set_aside(directory)
-  with hold(directory):
-    yield
 
 
 def is_held(directory: str) -> bool:

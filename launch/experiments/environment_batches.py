@@ -113,7 +113,8 @@ def find_spec(experiment: Any) -> specs.EnvironmentSpec:
       spec.
   """
   name, seed = f"environment '{experiment.environment}'", experiment.seed
-  spec = read_spec(name, settings_of(experiment), seed)
+  trained = settings_of(experiment)
+  spec = read_spec(name, trained, seed)
   if experiment.evaluation_environment_factory is not None:
     evaluated = settings_of(experiment, evaluates=True)
     name = f'environment of {_EVALUATION_FACTORY}'

@@ -11,8 +11,8 @@ from repertory.components.replay import local
 from repertory.components.runtime import signals
 from repertory.components.transports import experience as experience_lib
 from repertory.environments.batches import layout
+from repertory.launch.experiments import preflight
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import offline_checks
 
 _REPORT_SECONDS = 1.0
 
@@ -39,7 +39,7 @@ def make_transport(
   transport = transports.OfflineTransport(
     experience,
     experiment.builder.make_adder,
-    offline_checks.lengths_of(data),
+    preflight.lengths_of(data),
     seed=session.make_seed(purpose),
     place=local.WaitPolicy(experiment.timeout_seconds, stop),
     checkpoint_directory=checkpoint_directory,
@@ -61,7 +61,7 @@ def read(
   session: session_lib.Session, data: Sequence[offline.DataSet]
 ) -> Iterator[offline.DataSetSteps]:
   """Yields all steps, as the agent observes them."""
-  spec = offline_checks.recorded_spec(session.experiment, session.spec)
+  spec = preflight.recorded_spec(session.experiment, session.spec)
   shows = session.experiment.builder.observes_previous_action_and_reward
   for one in data:
     for steps in one.read(spec):
@@ -78,7 +78,7 @@ def make_demonstrations(
   if not paths:
     return None
   report('reading demonstrations')
-  with offline_checks.as_demonstrations():
+  with preflight.as_demonstrations():
     transport = make_transport(
       session,
       session.experience.demonstrated,

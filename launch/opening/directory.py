@@ -39,24 +39,25 @@ def open_run(
     directories.check_run(directory)
   # Locks first, so that no other run changes what is read next.
   with contextlib.ExitStack() as held:
-    held.enter_context(directories.hold(directory))
+    own = held.enter_context(directories.hold(directory))
     fetched = ''
     if plan.storage is not None:
       fetched = held.enter_context(
         remote_storage.holding(plan.storage, experiment, fresh, check, report)
       )
     if fresh:
-      held.enter_context(directories.start_over(directory))
-    checkpoint = directories.load_checkpoint(directory)
+      held.enter_context(own.starting_over())
+    checkpoint = own.load_checkpoint()
     if checkpoint is not None:
       check(checkpoint)
       opened = opened_lib.resume(plan, checkpoint)
     else:
       initial = initial or opened_lib.read_initial(plan, begins=True)
       opened = opened_lib.begin(plan, initial)
+    cleared = own.clear()
+    own.prepare_replay(opened.replay_path)
     if checkpoint is None:
-      directories.save_initial(directory, initial)
-    cleared = directories.prepare_run(directory, opened.replay_path)
+      own.save_initial(initial)
     if experiment.record and plan.recording:
       offline.prepare(experiment.record, plan.recording)
     messages = fetched, opened.message, opened.replay.warning, cleared

@@ -14,7 +14,6 @@ from repertory.launch.experiments import callbacks as callbacks_lib
 from repertory.launch.experiments import environment_batches, preflight
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.nodes import offline_checks
 from repertory.launch.topologies import topology as topology_lib
 
 
@@ -84,7 +83,7 @@ def make_plan(
     experiment, spec, layout.transports, layout.smallest_batch
   )
   layout.topology.check_experience(experiment, experience, spec)
-  recording = offline_checks.check_data(
+  recording = preflight.check_data(
     experiment, experience, spec, layout.transports
   )
   storage = None

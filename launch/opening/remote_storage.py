@@ -44,7 +44,7 @@ def holding(
   done = ''
   with contextlib.ExitStack() as held:
     with _watched(stored.shown, experiment.directory):
-      held.enter_context(stored.lock.hold(report))
+      held.enter_context(stored.lock.owning(report))
       stored.remove_unfinished()
       if not fresh:
         done = _fetch_newer(stored, experiment, check, report)

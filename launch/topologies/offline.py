@@ -4,7 +4,7 @@ import dataclasses
 
 from repertory import components
 from repertory.components.config import settings
-from repertory.launch import nodes
+from repertory.launch import experiments, nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.topologies import topology
 
@@ -43,13 +43,11 @@ class Offline(topology.Topology):
       raise settings.SettingError(
         'data', f'must be a tuple of folders, got {self.data!r}.'
       )
-    nodes.offline_checks.check_settings(experiment, self.data)
+    experiments.preflight.check_offline_settings(experiment, self.data)
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)
-    nodes.offline_checks.check_experience(
-      experiment, experience, spec, self.data
-    )
+    experiments.preflight.check_offline(experiment, experience, spec, self.data)
 
   def run(self, session, launcher, interruption, show):
     """Learns from the data step by step, with evaluations in between."""

@@ -30,7 +30,7 @@ def _make(folder, directory='run'):
 
 def _hold(folder, messages=None, directory='run'):
   report = (lambda message: None) if messages is None else messages.append
-  return _make(folder, directory).hold(report)
+  return _make(folder, directory).owning(report)
 
 
 def _write(folder, **fields):
@@ -64,7 +64,7 @@ def test_file_changes_while_it_is_used_and_is_removed(folder):
 def test_two_at_once_are_refused(folder):
   messages = []
   first = _make(folder, 'first')
-  with first.hold(messages.append):
+  with first.owning(messages.append):
     with (
       pytest.raises(SettingError, match=r'in use.*/first stores to S') as error,
       _hold(folder, messages, directory='second'),
@@ -91,7 +91,7 @@ def test_a_run_that_is_gone_is_waited_for(folder, is_valid):
 
 def test_the_loser_raises_an_error(folder):
   first = _make(folder, 'first')
-  with first.hold(lambda message: None):
+  with first.owning(lambda message: None):
     first.check()
     _write(folder, process=7)
     with pytest.raises(checkpoints.LockLostError, match='process 7 on host h'):
@@ -107,7 +107,7 @@ def test_the_loser_raises_an_error(folder):
 def test_a_file_that_is_gone_was_another_run_s(folder):
   """That run took over, trained, and ended, while this one was disconnected."""
   first = _make(folder)
-  with first.hold(lambda message: None):
+  with first.owning(lambda message: None):
     folder.remove('owner.json')
     time.sleep(0.2)  # Four heartbeat intervals: it is not written again.
     assert folder.names('') == []
@@ -142,7 +142,7 @@ def test_resumes_when_the_network_is_back(folder, monkeypatch):
     publish(name, content)
 
   first = _make(folder)
-  with first.hold(lambda message: None):
+  with first.owning(lambda message: None):
     monkeypatch.setattr(folder, 'publish', fail)
     before = _content(folder)['beats']
     _wait_for(lambda: len(failed) == 3 and _content(folder)['beats'] > before)
