@@ -272,13 +272,6 @@ class HeldDirectory:
         'directory', f'must have room for {folder}: {error}.'
       ) from error
 
-  def prepare_replay(self, path: str | None) -> None:
-    """Links the replay tables of a checkpoint for the transport to restore.
-
-    None removes those of an earlier start.
-    """
-    checkpointing.prepare_replay(path, os.path.join(self._path, REPLAY))
-
 
 @contextlib.contextmanager
 def hold(directory: str) -> Iterator[HeldDirectory]:

@@ -3,9 +3,11 @@
 import contextlib
 import dataclasses
 import functools
+import os
 from collections.abc import Callable, Iterator
 
 from repertory.components import offline
+from repertory.components.checkpoints import checkpointing
 from repertory.launch.experiments import directories
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.opening import opened as opened_lib
@@ -32,8 +34,9 @@ def open_run(
   """
   experiment, directory = plan.experiment, plan.experiment.directory
   check = functools.partial(session_lib.check_identity, identity=plan.identity)
-  # Before the directory may be moved aside.
-  initial = opened_lib.read_initial(plan, begins=fresh)
+  initial = None
+  if experiment.initial_from:  # Before the directory may be moved aside.
+    initial = opened_lib.read_initial(plan, begins=fresh)
   directories.check_writable(directory)
   if not fresh:
     directories.check_run(directory)
@@ -55,9 +58,11 @@ def open_run(
       initial = initial or opened_lib.read_initial(plan, begins=True)
       opened = opened_lib.begin(plan, initial)
     cleared = own.clear()
-    own.prepare_replay(opened.replay_path)
     if checkpoint is None:
       own.save_initial(initial)
+    checkpointing.prepare_replay(
+      opened.replay_path, os.path.join(directory, directories.REPLAY)
+    )
     if experiment.record and plan.recording:
       offline.prepare(experiment.record, plan.recording)
     messages = fetched, opened.message, opened.replay.warning, cleared
