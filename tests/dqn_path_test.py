@@ -11,8 +11,12 @@ from repertory.launch.nodes import one_thread
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _STOP = re.compile(r'\| \[([\w/]+\.py)\]\(\.\./([\w/]+\.py)\) \| `([\w.]+)` \|')
 
-# Not on the path of experience and variables.
-_LOGS = ('components/loggers/', 'launch/coordination/')
+# Not on the path of experience and variables: logs, and first imports.
+_BESIDE = (
+  'components/loggers/',
+  'launch/coordination/',
+  'components/config/lazy_imports.py',
+)
 
 
 def _stops():
@@ -105,7 +109,7 @@ def _path_of(file):
 
 def _paths(turns):
   paths = {path for turn in turns for path, _ in turn}
-  return {path for path in paths if path and not path.startswith(_LOGS)}
+  return {path for path in paths if path and not path.startswith(_BESIDE)}
 
 
 def test_stops_are_all_files_in_the_order_of_calls(monkeypatch, tmp_path):

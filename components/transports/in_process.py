@@ -54,13 +54,13 @@ class InProcessTransport(transport.Transport):
     place = place or local.WaitPolicy()
     super().__init__(experience, adder_factory, place, checkpoint_directory)
     self._turn: int | None = None
-    self._table = local.Table(experience.table, seed, num_turns)
+    self.table = local.Table(experience.table, seed, num_turns)
     if not checkpoint_directory:
       return
     contents = local.read(checkpoint_directory, experience.table)
     if contents is not None:
       with local.reading(f'{checkpoint_directory} of a checkpoint'):
-        self._table.restore(contents)
+        self.table.restore(contents)
       self.actors.restored = contents.actors
     replay.remove_checkpoints(checkpoint_directory)
 
@@ -74,18 +74,18 @@ class InProcessTransport(transport.Transport):
 
   def make_writer(self, **settings) -> replay.Writer:
     return local.LocalWriter(
-      self._table, self.place, turn=self._turn, **settings
+      self.table, self.place, turn=self._turn, **settings
     )
 
   def make_batches(self) -> replay.Batches:
     batch_size = self.experience.batch_size
-    return local.LocalBatches(self._table, batch_size, self.place)
+    return local.LocalBatches(self.table, batch_size, self.place)
 
   def make_priorities(self, floor: float) -> replay.Priorities:
-    return local.LocalPriorities(self._table, floor)
+    return local.LocalPriorities(self.table, floor)
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
-    return {self._table.description.name: self._table.status()}
+    return {self.table.description.name: self.table.status()}
 
   def take_snapshot(
     self, actors: transport.ActorState | None
@@ -93,7 +93,7 @@ class InProcessTransport(transport.Transport):
     directory = self._checkpoint_directory
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')
-    table, contents = self._table.description, self._table.copy()
+    table, contents = self.table.description, self.table.copy()
     if actors is not None:
       contents = dataclasses.replace(contents, actors=actors.saved)
     return lambda: local.write(directory, table, contents)
