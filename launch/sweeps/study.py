@@ -65,12 +65,14 @@ class StudyPlan(plans.SweepPlan):
     }
     first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
     self.settings = read(manifest_lib.to_arguments(first))
+    trials = plans.count(range(num_trials), 'trial')
+    self.description = f'{trials} of {plans.count(self._seeds, "seed")}'
     for name, texts in ends.items():
       for text in texts[1:]:
         read(manifest_lib.to_arguments({**first, name: text}))
 
-  def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    self._manifest = manifest
+  def open(self, manifest: manifest_lib.SweepManifest) -> None:
+    """Opens the study, or makes a new one; resumes unfinished trials."""
     manifest.add_study(
       {
         **self.settings,
@@ -83,12 +85,8 @@ class StudyPlan(plans.SweepPlan):
         'study_seed': self._seed,
       },
     )
-    trials = plans.count(range(self._num_trials), 'trial')
-    self.description = f'{trials} of {plans.count(self._seeds, "seed")}'
-
-  def open(self) -> None:
-    """Opens the study, or makes a new one; resumes unfinished trials."""
-    self._study = _open_journal(self._manifest)
+    self._manifest = manifest
+    self._study = _open_journal(manifest)
     for found in self._study.get_trials():
       if found.state != optuna.trial.TrialState.RUNNING:
         continue
