@@ -281,3 +281,4 @@ FAMILIES = (
     extra='gymnax',
   ),
 )
+PREFIXES = tuple(family.prefix for family in FAMILIES)

@@ -215,10 +215,7 @@ def read_settings(arguments: Sequence[str]) -> dict[str, Any]:
   """
   values = command.define_flags(flag_tables.TRAIN_FLAGS)
   try:
-    settings, positional = command.read_arguments(
-      'repertory train', arguments, values
-    )
-    command.expect_no_arguments(positional)
+    settings, _ = command.read_arguments('repertory', arguments, values)
     factory.make_layout(values)
     plan = factory.plan_experiment(values, settings)
   except (ValueError, ImportError, flags.Error) as error:
