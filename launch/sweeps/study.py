@@ -117,11 +117,11 @@ class StudyPlan(plans.SweepPlan):
     if None in codes:  # It resumes when the study does.
       return
     number = int(run.group.removeprefix('trial_'))
-    returns = [self._last_return(path) for path in runs]
-    if any(codes) or None in returns:
+    returns = [self._returns(path) for path in runs]
+    if any(codes) or not all(returns):
       self._study.tell(number, state=optuna.trial.TrialState.FAIL)
     else:
-      self._study.tell(number, statistics.fmean(returns))
+      self._study.tell(number, statistics.fmean(own[-1] for own in returns))
 
   def conclude(self) -> list[str]:
     try:
@@ -136,19 +136,22 @@ class StudyPlan(plans.SweepPlan):
   def _begin(self, number: int, params: Mapping[str, object]) -> None:
     group, chosen = f'trial_{number}', _choices(params)
     self._manifest.groups[group] = chosen
-    for seed in self._seeds:
-      run = manifest_lib.make_run(
+    runs = [
+      manifest_lib.make_run(
         group, {**self._fixed, **chosen, manifest_lib.SEED: seed}
       )
+      for seed in self._seeds
+    ]
+    for run in runs:
       if self._manifest.codes.setdefault(run.path, None) is None:
         self._waiting.append(run)
-    self.end(run)  # It may have ended before.
+    self.end(runs[0])  # It may have ended before.
 
-  def _last_return(self, path: str) -> float | None:
-    """Returns the last finite mean return of a run's evaluations."""
+  def _returns(self, path: str) -> list[float]:
+    """Returns the finite mean returns of a run's evaluations."""
     folder = os.path.join(self._manifest.directory, path, directories.LOGS)
     found = results.logs.Logs(folder).column('evaluator', 'episode_return')
-    return next(iter(found[np.isfinite(found)][::-1].tolist()), None)
+    return found[np.isfinite(found)].tolist()
 
 
 def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:
