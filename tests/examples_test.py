@@ -8,6 +8,7 @@ import pathlib
 import pkgutil
 import re
 import shlex
+import shutil
 from unittest import mock
 
 import pytest
@@ -23,7 +24,7 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import directories
 from repertory.launch.opening import run
 from repertory.launch.results import plots, report, runs
-from repertory.launch.sweeps import manifest, sweep
+from repertory.launch.sweeps import sweep
 from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading
 from support.agents import trained_agents
@@ -233,11 +234,6 @@ class TestCommands:
       (results, 'find', found),
       (plots, 'plot', []),
       (report, 'write', None),
-      (
-        sweep,
-        'opened',
-        contextlib.nullcontext(manifest.SweepManifest('directory')),
-      ),
       (sweep.Pool, 'run', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
@@ -248,6 +244,7 @@ class TestCommands:
   def test_is_understood(self, page, command, folder_with_data, monkeypatch):
     del page  # For the message.
     monkeypatch.chdir(folder_with_data)
+    shutil.rmtree('sweeps', ignore_errors=True)  # Several use one directory.
     code, _, complaint = _call(shlex.split(command)[1:])
     assert code == 0, complaint
 

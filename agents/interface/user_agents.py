@@ -23,10 +23,7 @@ from repertory.components.config.settings import SettingError
 
 
 def find(name: str) -> Agent:
-  """Imports a module and returns its agent.
-
-  Args:
-    name: Import path, such as 'package.module:Builder'.
+  """Returns the agent of an import path, such as 'package.module:Builder'.
 
   Raises:
     SettingError: If the builder is not found or invalid.

@@ -277,3 +277,4 @@ FAMILIES = (
     extra='gymnax',
   ),
 )
+PREFIXES = tuple(family.prefix for family in FAMILIES)

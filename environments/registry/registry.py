@@ -22,8 +22,6 @@ _OWN = families.Family(
   'Your own environment, for example my_module:make_environment?size=5',
 )
 
-_VERSION = re.compile(r'-v[0-9]+')
-
 
 @dataclasses.dataclass(frozen=True)
 class EnvironmentFactory:
@@ -160,8 +158,7 @@ def names_module(name: str) -> bool:
 def _is_own(bare: str) -> bool:
   """Returns whether a name without options is the user's import path."""
   is_path = import_paths.SYNTAX.fullmatch(bare) is not None
-  prefixes = [family.prefix for family in families.FAMILIES]
-  return is_path and bare.partition(':')[0] not in prefixes
+  return is_path and bare.partition(':')[0] not in families.PREFIXES
 
 
 def make(name: str, seed: int) -> dm_env.Environment:
@@ -238,12 +235,14 @@ def _guess(bare: str) -> str:
   if own != bare and import_paths.SYNTAX.fullmatch(own):
     return own
   prefix, colon, rest = bare.partition(':')
-  near = settings_lib.nearest(prefix, [one.prefix for one in families.FAMILIES])
   fixed = [one.pattern.partition('[')[0] for one in families.FAMILIES]
   guesses = [
-    *([f'gym:{bare}'] if not colon and _VERSION.search(bare) else []),
+    *([f'gym:{bare}'] if not colon and re.search('-v[0-9]+', bare) else []),
     f'tensor:{prefix}/{rest}',  # As `gymnax:<id>`.
-    *(f'{each}{colon}{rest}' for each in near),
+    *(
+      f'{near}{colon}{rest}'
+      for near in settings_lib.nearest(prefix, families.PREFIXES)
+    ),
     *settings_lib.nearest(bare, fixed),
   ]
   valid = (one for one in guesses if '<' not in one and _find_family(one))

@@ -30,9 +30,7 @@ def find_makers(name: str, renders: bool) -> families.Makers:
     ArgumentError: If the name cannot be imported, or cannot be called so.
   """
   try:
-    found = import_paths.find(
-      name.partition('?')[0], [family.prefix for family in families.FAMILIES]
-    )
+    found = import_paths.find(name.partition('?')[0], families.PREFIXES)
   except import_paths.ImportPathError as error:
     raise argument_checks.ArgumentError(
       'name', f'got {name!r}, but {error}'

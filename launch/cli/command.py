@@ -72,14 +72,6 @@ def register(
   return add
 
 
-def expect_no_arguments(positional: Sequence[str]) -> None:
-  """Raises ValueError if there is anything but flags."""
-  if positional:
-    raise ValueError(
-      f'arguments must be flags, --name=value; got {" ".join(positional)}.'
-    )
-
-
 def count_episodes(number: int) -> str:
   """Returns a number of episodes in words."""
   return '1 episode' if number == 1 else f'{number} episodes'
@@ -111,7 +103,10 @@ def describe_flags(
 
 
 def read_arguments(
-  program: str, arguments: Sequence[str], values: flags.FlagValues
+  program: str,
+  arguments: Sequence[str],
+  values: flags.FlagValues,
+  takes_arguments: bool = False,
 ) -> tuple[dict[str, str], list[str]]:
   """Parses arguments into flags, which are set in `values`, and settings.
 
@@ -120,7 +115,7 @@ def read_arguments(
     the positional arguments.
 
   Raises:
-    ValueError: If a setting has no value.
+    ValueError: If a setting has no value, or for unexpected arguments.
     flags.Error: If a flag is unknown, or its value has the wrong type.
   """
   settings, rest = {}, []
@@ -136,4 +131,9 @@ def read_arguments(
       if value is None or value.startswith('--'):
         raise ValueError(f'{argument} must be given a value, got none.')
     settings[name] = value
-  return settings, values([program, *rest])[1:]
+  positional = values([program, *rest])[1:]
+  if positional and not takes_arguments:
+    raise ValueError(
+      f'arguments must be flags, --name=value; got {" ".join(positional)}.'
+    )
+  return settings, positional

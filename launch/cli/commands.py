@@ -24,14 +24,7 @@ from repertory.launch.trained import videos
 
 
 def run(arguments: Sequence[str]) -> int:
-  """Runs a command.
-
-  Args:
-    arguments: Arguments after `repertory` on the command line.
-
-  Returns:
-    The exit code.
-  """
+  """Runs the arguments after `repertory`; returns the exit code."""
   if not arguments or arguments[0] in ('-h', '--help', 'help'):
     print(_overview())
     return command.DONE if arguments else command.BAD_INPUT
@@ -52,10 +45,8 @@ def run(arguments: Sequence[str]) -> int:
     return command.DONE
   try:
     settings, positional = command.read_arguments(
-      f'repertory {name}', rest, values
+      f'repertory {name}', rest, values, chosen.takes_arguments
     )
-    if not chosen.takes_arguments:
-      command.expect_no_arguments(positional)
     if settings and not chosen.takes_settings:
       names = ', '.join(sorted(settings))
       raise ValueError(f'`{name}` takes no config settings, got {names}.')

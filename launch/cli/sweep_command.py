@@ -178,7 +178,7 @@ def _kind_of_setting(values: flags.FlagValues, name: str) -> type:
   flag, get = owner, reward_models.get
   if owner == 'config':
     flag, get = 'agent', agents_registry.get
-  for one in values_lib.read(flag, values[flag].value or '', str):
+  for one in (values[flag].value or '').split(','):
     types = typing.get_type_hints(get(one).config_class) if one else {}
     if field in types:
       return settings_lib.kind_of(types[field])
@@ -215,10 +215,7 @@ def read_settings(arguments: Sequence[str]) -> dict[str, Any]:
   """
   values = command.define_flags(flag_tables.TRAIN_FLAGS)
   try:
-    settings, positional = command.read_arguments(
-      'repertory train', arguments, values
-    )
-    command.expect_no_arguments(positional)
+    settings, _ = command.read_arguments('repertory', arguments, values)
     factory.make_layout(values)
     plan = factory.plan_experiment(values, settings)
   except (ValueError, ImportError, flags.Error) as error:

@@ -21,7 +21,7 @@ class SweepPlan(abc.ABC):
 
   Attributes:
     settings: Settings of one of its runs.
-    description: Number of its runs, in words; once it has joined a manifest.
+    description: Number of its runs, in words.
   """
 
   settings: Mapping[str, Any]
@@ -31,12 +31,8 @@ class SweepPlan(abc.ABC):
     self._waiting: deque[manifest_lib.SweepRun] = deque()
 
   @abc.abstractmethod
-  def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    """Adds its runs to a manifest, in memory."""
-
-  @abc.abstractmethod
-  def open(self) -> None:
-    """Queues the runs to do; may write to the directory."""
+  def open(self, manifest: manifest_lib.SweepManifest) -> None:
+    """Adds its runs to a manifest, in memory, and queues those to do."""
 
   def next(self) -> manifest_lib.SweepRun | None:
     """Returns a run to start; None if none is available yet."""
@@ -69,17 +65,12 @@ class GridPlan(SweepPlan):
     ]
     self.settings = self._asked[0][1]
 
-  def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    self._manifest = manifest
-    self._runs = manifest.add_grid(self._asked, self._axes)
-    groups = {run.group for run in self._runs}
-    self.description = (
-      f'{count(self._runs, "run")}, {count(groups, "combination")}'
-    )
-
-  def open(self) -> None:
-    done = self._manifest.done()
-    self._waiting += (run for run in self._runs if run.path not in done)
+  def open(self, manifest: manifest_lib.SweepManifest) -> None:
+    runs = manifest.add_grid(self._asked, self._axes)
+    groups = {run.group for run in runs}
+    self.description = f'{count(runs, "run")}, {count(groups, "combination")}'
+    done = manifest.done()
+    self._waiting += (run for run in runs if run.path not in done)
 
 
 def combine(

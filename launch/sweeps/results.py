@@ -1,6 +1,7 @@
 """Results of a sweep: a table of its combinations, and learning curves."""
 
 import contextlib
+import itertools
 import os
 from collections.abc import Mapping, Sequence
 
@@ -73,11 +74,11 @@ def write(rows: Sequence[results.groups.Score]) -> str:
 
 def plot(rows: Sequence[results.groups.Score], directory: str) -> str:
   """Plots the best evaluations over steps; returns the path, or a reason."""
-  drawn: list[results.Group] = []
-  for group in (row.group for row in rows):
-    peers = [one for one in drawn if one.environment == group.environment]
-    if len(peers) < _MAX_CURVES:
-      drawn.append(group)
+  drawn = [
+    row.group
+    for _, own in itertools.groupby(rows, lambda row: row.group.environment)
+    for row in itertools.islice(own, _MAX_CURVES)
+  ]
   path = os.path.join(directory, PLOT)
   try:
     results.plots.plot([run for group in drawn for run in group.runs], path)

@@ -65,12 +65,14 @@ class StudyPlan(plans.SweepPlan):
     }
     first = {**self._fixed, **{name: texts[0] for name, texts in ends.items()}}
     self.settings = read(manifest_lib.to_arguments(first))
+    trials = plans.count(range(num_trials), 'trial')
+    self.description = f'{trials} of {plans.count(self._seeds, "seed")}'
     for name, texts in ends.items():
       for text in texts[1:]:
         read(manifest_lib.to_arguments({**first, name: text}))
 
-  def join(self, manifest: manifest_lib.SweepManifest) -> None:
-    self._manifest = manifest
+  def open(self, manifest: manifest_lib.SweepManifest) -> None:
+    """Opens the study, or makes a new one; resumes unfinished trials."""
     manifest.add_study(
       {
         **self.settings,
@@ -83,12 +85,8 @@ class StudyPlan(plans.SweepPlan):
         'study_seed': self._seed,
       },
     )
-    trials = plans.count(range(self._num_trials), 'trial')
-    self.description = f'{trials} of {plans.count(self._seeds, "seed")}'
-
-  def open(self) -> None:
-    """Opens the study, or makes a new one; resumes unfinished trials."""
-    self._study = _open_journal(self._manifest)
+    self._manifest = manifest
+    self._study = _open_journal(manifest)
     for found in self._study.get_trials():
       if found.state != optuna.trial.TrialState.RUNNING:
         continue
@@ -119,11 +117,11 @@ class StudyPlan(plans.SweepPlan):
     if None in codes:  # It resumes when the study does.
       return
     number = int(run.group.removeprefix('trial_'))
-    returns = [self._last_return(path) for path in runs]
-    if any(codes) or None in returns:
+    returns = [self._returns(path) for path in runs]
+    if any(codes) or not all(returns):
       self._study.tell(number, state=optuna.trial.TrialState.FAIL)
     else:
-      self._study.tell(number, statistics.fmean(returns))
+      self._study.tell(number, statistics.fmean(own[-1] for own in returns))
 
   def conclude(self) -> list[str]:
     try:
@@ -138,19 +136,22 @@ class StudyPlan(plans.SweepPlan):
   def _begin(self, number: int, params: Mapping[str, object]) -> None:
     group, chosen = f'trial_{number}', _choices(params)
     self._manifest.groups[group] = chosen
-    for seed in self._seeds:
-      run = manifest_lib.make_run(
+    runs = [
+      manifest_lib.make_run(
         group, {**self._fixed, **chosen, manifest_lib.SEED: seed}
       )
+      for seed in self._seeds
+    ]
+    for run in runs:
       if self._manifest.codes.setdefault(run.path, None) is None:
         self._waiting.append(run)
-    self.end(run)  # It may have ended before.
+    self.end(runs[0])  # It may have ended before.
 
-  def _last_return(self, path: str) -> float | None:
-    """Returns the last finite mean return of a run's evaluations."""
+  def _returns(self, path: str) -> list[float]:
+    """Returns the finite mean returns of a run's evaluations."""
     folder = os.path.join(self._manifest.directory, path, directories.LOGS)
     found = results.logs.Logs(folder).column('evaluator', 'episode_return')
-    return next(iter(found[np.isfinite(found)][::-1].tolist()), None)
+    return found[np.isfinite(found)].tolist()
 
 
 def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:

@@ -61,15 +61,16 @@ def opened(
   Raises:
     SettingError: If another process uses it, or it has another sweep.
   """
+  # What is not of a sweep is refused before anything is written.
   if not fresh:
-    _join(directory, plan)  # Refuses it before anything is written.
+    _load(directory)
   hidden = os.path.join(directory, _HIDDEN)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(hidden))
     if fresh and os.listdir(directory) != [_HIDDEN]:
       directories.set_aside(directory)
       held.enter_context(directories.hold(hidden))
-    manifest = _join(directory, plan)
+    manifest = _load(directory)
     for path, code in manifest.codes.items():
       run = os.path.join(directory, path)
       if code is None and directories.is_held(run):
@@ -78,27 +79,21 @@ def opened(
           f'must not be in use, but a run still writes to {run}. Runs of a '
           'sweep that was killed end by themselves; try again then.',
         )
-    plan.open()
+    plan.open(manifest)
+    _check_links(directory, *manifest.groups, *manifest.codes)
     manifest.save()
     yield manifest
 
 
-def _join(directory: str, plan: plans.SweepPlan) -> manifest_lib.SweepManifest:
-  """Adds a plan to the manifest of a directory.
+def _load(directory: str) -> manifest_lib.SweepManifest:
+  files = manifest_lib.FILE, manifest_lib.UNFINISHED, manifest_lib.STUDY_FILE
+  _check_links(directory, _HIDDEN, *files)
+  return manifest_lib.load(directory)
 
-  Refuses symbolic links, which would redirect the writes of runs.
-  """
-  manifest = manifest_lib.load(directory)
-  plan.join(manifest)
-  own = (
-    _HIDDEN,
-    manifest_lib.FILE,
-    manifest_lib.UNFINISHED,
-    manifest_lib.STUDY_FILE,
-  )
-  paths = (*own, *manifest.groups, *manifest.codes)
+
+def _check_links(directory: str, *paths: str) -> None:
+  """Refuses symbolic links, which would redirect the writes of runs."""
   directories.check_kinds(directory, paths, 'a sweep')
-  return manifest
 
 
 def command() -> list[str]:

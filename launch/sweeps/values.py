@@ -23,7 +23,6 @@ Values = tuple[str, ...]
 _HELD = re.compile(r'\[[^][()]*\]|\([^][()]*\)')
 _COMMA = re.compile(r',(?![^[(]*[])])')
 _RANGE = re.compile(r'(.+?)\.\.(.+?)(:log)?')
-_NUMBERS = {int: 'integers', float: 'numbers'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,20 +41,17 @@ Given = Mapping[str, Any]
 
 def read(name: str, text: str, kind: type) -> Values | Range:
   """Parses the text of a setting of a type: tuple, bool, int, float or str."""
-  if '..' in text and kind in _NUMBERS:
+  if '..' in text and kind in (int, float):
     return _read_range(name, text, kind)
   if re.search(r'[][()]', _HELD.sub('', text)):
     raise SettingError(name, f'must close each bracket, got {text!r}.')
   # Split at the commas that are not within brackets.
   pieces = [piece.strip() for piece in _COMMA.split(text)]
   if kind is tuple and len(pieces) > 1 and not all(map(_is_held, pieces)):
-    lists = ','.join(f'[{_strip(piece)}]' for piece in pieces)
-    if any(map(_is_held, pieces)):
-      raise SettingError(name, f'is a list: write {lists}, got {text!r}.')
     raise SettingError(
       name,
-      f'is a list, so {text!r} may be one or several: write [{text}] for one '
-      f'list, or {lists} for several.',
+      f'is a list, so {text!r} may be one or several: write [...] for one '
+      'list, or [...],[...] for several.',
     )
   if len(pieces) > 1 and '' in pieces:
     raise SettingError(
@@ -66,24 +62,19 @@ def read(name: str, text: str, kind: type) -> Values | Range:
 
 def _read_range(name: str, text: str, kind: type) -> Range:
   match = _RANGE.fullmatch(text)
-  if match is None or ',' in text:
-    raise SettingError(
-      name,
-      f'must be values, or one range such as 1..10 or 1..10:log, got {text!r}.',
+  if match is not None:
+    low, high = (
+      settings.parse(name, number, kind) for number in match.group(1, 2)
     )
-  low, high = (
-    settings.parse(name, number, kind) for number in match.group(1, 2)
+    is_log = match[3] is not None
+    # Rejects NaN, too.
+    if low < high < float('inf') and (low > 0 or not is_log):
+      return Range(text, low, high, is_log)
+  raise SettingError(
+    name,
+    'must be values, or one increasing range such as 1..10, or above 0 such as '
+    f'1e-5..1e-2:log; got {text!r}.',
   )
-  is_log = match[3] is not None
-  if not low < high < float('inf'):  # Rejects NaN, too.
-    raise SettingError(
-      name, f'must be an increasing range of {_NUMBERS[kind]}, got {text!r}.'
-    )
-  if is_log and low <= 0:
-    raise SettingError(
-      name, f'must be a range above 0 with :log, got {text!r}.'
-    )
-  return Range(text, low, high, is_log)
 
 
 def _is_held(piece: str) -> bool:

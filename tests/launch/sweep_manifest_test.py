@@ -168,9 +168,7 @@ class TestFile:
     manifest.save()
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).symlink_to(tmp_path)
-    plan: Any = types.SimpleNamespace(
-      join=lambda manifest: None, open=lambda: None
-    )
+    plan: Any = types.SimpleNamespace(open=lambda manifest: None)
     with (
       pytest.raises(SettingError, match=f'{name} must be .* symbolic link'),
       sweep.opened(manifest.directory, plan, fresh=False),

@@ -22,8 +22,7 @@ def _make(directory, num_trials, seeds, kinds=('good', 'bad'), **settings):
   given = {'agent': ('dqn',), 'config.kind': kinds, **_SPACE, 'seed': seeds}
   source = study.StudyPlan(given, lambda _: {}, num_trials, **settings)
   manifest = manifest_lib.load(str(directory))
-  source.join(manifest)
-  source.open()
+  source.open(manifest)
   return source, manifest
 
 
