@@ -17,7 +17,7 @@ from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
-from repertory.launch import sweeps
+from repertory.launch import cli, sweeps
 from repertory.launch.cli import command, errors, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.platform import interrupts, terminal
@@ -104,6 +104,7 @@ def _sweep(values, settings, positional) -> int:
   del positional
   _check_own(values)
   plan = _make_plan(values, _read_given(values, settings))
+  _try_new_combinations(plan, values.directory, values.fresh)
   own = plan.settings
   # Each actor, the learner and replay keep a core busy.
   busy = 1 if own['topology'] == 'single' else own['num_actors'] + 2
@@ -205,6 +206,32 @@ def _make_plan(
       'must be at least 1 with --study, which needs evaluations, got 0.',
     )
   return plan
+
+
+def _try_new_combinations(
+  plan: plans.SweepPlan, directory: str, fresh: bool
+) -> None:
+  """Raises ValueError if `train` would reject one that has not begun."""
+  there = manifest.SweepManifest(directory)
+  if not fresh:
+    there = sweeps.sweep.load(directory)
+  runs = plan.untried(there)
+  # Nothing is written to the directories.
+  refused = runs and cli.dry_runs.find_refused(
+    [
+      [*run.arguments, f'--directory={os.path.join(directory, run.path)}']
+      for run in runs
+    ]
+  )
+  if not refused:
+    return
+  index, problem = refused
+  own = ' '.join(
+    argument
+    for argument in runs[index].arguments
+    if not all(argument in run.arguments for run in runs)
+  )
+  raise ValueError(f'With {own}: {problem}' if own else problem)
 
 
 def read_settings(arguments: Sequence[str]) -> dict[str, Any]:

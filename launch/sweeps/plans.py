@@ -31,6 +31,12 @@ class SweepPlan(abc.ABC):
     self._waiting: deque[manifest_lib.SweepRun] = deque()
 
   @abc.abstractmethod
+  def untried(
+    self, manifest: manifest_lib.SweepManifest
+  ) -> list[manifest_lib.SweepRun]:
+    """Returns a run of each new combination; may change the manifest."""
+
+  @abc.abstractmethod
   def open(self, manifest: manifest_lib.SweepManifest) -> None:
     """Adds its runs to a manifest, in memory, and queues those to do."""
 
@@ -64,6 +70,14 @@ class GridPlan(SweepPlan):
       (one, read(manifest_lib.to_arguments(one))) for one in combine(values)
     ]
     self.settings = self._asked[0][1]
+
+  def untried(self, manifest):
+    known = set(manifest.groups)
+    runs = manifest.add_grid(self._asked, self._axes)
+    firsts = {run.group: run for run in reversed(runs)}
+    return [
+      run for run in runs if run is firsts[run.group] and run.group not in known
+    ]
 
   def open(self, manifest: manifest_lib.SweepManifest) -> None:
     runs = manifest.add_grid(self._asked, self._axes)

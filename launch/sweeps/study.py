@@ -67,9 +67,17 @@ class StudyPlan(plans.SweepPlan):
     self.settings = read(manifest_lib.to_arguments(first))
     trials = plans.count(range(num_trials), 'trial')
     self.description = f'{trials} of {plans.count(self._seeds, "seed")}'
+    self._probes = [first]
     for name, texts in ends.items():
-      for text in texts[1:]:
-        read(manifest_lib.to_arguments({**first, name: text}))
+      self._probes += ({**first, name: text} for text in texts[1:])
+    for probe in self._probes[1:]:
+      read(manifest_lib.to_arguments(probe))
+
+  def untried(self, manifest):
+    if manifest.codes:
+      return []
+    probes = self._probes[: 1 - len(self._seeds) or None]  # Of one seed.
+    return [manifest_lib.make_run('trial_0', one) for one in probes]
 
   def open(self, manifest: manifest_lib.SweepManifest) -> None:
     """Opens the study, or makes a new one; resumes unfinished trials."""

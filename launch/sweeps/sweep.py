@@ -30,8 +30,8 @@ import sys
 del sys.path[0]  # The working directory, which `repertory` does not look into.
 from repertory.launch.platform import child_processes
 child_processes.stop_with({parent})
-from repertory.launch.cli import entry_point
-entry_point.main()
+from repertory.launch.cli import {module}
+{module}.main()
 """
 
 
@@ -63,14 +63,14 @@ def opened(
   """
   # What is not of a sweep is refused before anything is written.
   if not fresh:
-    _load(directory)
+    load(directory)
   hidden = os.path.join(directory, _HIDDEN)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(hidden))
     if fresh and os.listdir(directory) != [_HIDDEN]:
       directories.set_aside(directory)
       held.enter_context(directories.hold(hidden))
-    manifest = _load(directory)
+    manifest = load(directory)
     for path, code in manifest.codes.items():
       run = os.path.join(directory, path)
       if code is None and directories.is_held(run):
@@ -85,7 +85,8 @@ def opened(
     yield manifest
 
 
-def _load(directory: str) -> manifest_lib.SweepManifest:
+def load(directory: str) -> manifest_lib.SweepManifest:
+  """Reads the manifest of a directory, in which it refuses links."""
   files = manifest_lib.FILE, manifest_lib.UNFINISHED, manifest_lib.STUDY_FILE
   _check_links(directory, _HIDDEN, *files)
   return manifest_lib.load(directory)
@@ -96,9 +97,10 @@ def _check_links(directory: str, *paths: str) -> None:
   directories.check_kinds(directory, paths, 'a sweep')
 
 
-def command() -> list[str]:
-  """Returns the command `repertory`, as a process that ends with this one."""
-  return [sys.executable, '-c', _CODE.format(parent=os.getpid())]
+def command(module: str = 'entry_point') -> list[str]:
+  """Returns a command of `launch.cli`, as a process that ends with this one."""
+  code = _CODE.format(parent=os.getpid(), module=module)
+  return [sys.executable, '-c', code]
 
 
 class _Child(NamedTuple):

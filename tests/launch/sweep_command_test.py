@@ -8,7 +8,7 @@ import pytest
 
 from repertory.agents import ppo
 from repertory.launch import sweeps
-from repertory.launch.cli import sweep_command
+from repertory.launch.cli import dry_runs, sweep_command
 from repertory.launch.sweeps import sweep
 from support.launch import log_files
 
@@ -116,8 +116,20 @@ _BRIEF = (
 )  # fmt: skip
 
 
+def test_what_takes_tensorflow_to_be_refused(run_command):
+  code, out, err = run_command(
+    *_BRIEF, '--config.learning_rate=1e-3,1e-4', '--seeds=2',
+    '--config.max_replay_size=100,9',
+  )  # fmt: skip
+  assert (code, out) == (2, '')
+  assert 'With --config.learning_rate=1e-3 --config.max_replay_size=9: ' in err
+  assert 'must be at most max_replay_size = 9' in err
+  assert os.listdir() == []
+
+
 @pytest.mark.chaos
-def test_runs_combinations_and_reports_failures(run_command):
+def test_runs_combinations_and_reports_failures(run_command, monkeypatch):
+  monkeypatch.setattr(dry_runs, 'find_refused', dry_runs.plan_all)
   code, out, err = run_command(
     *_BRIEF, '--config.learning_rate=1e-3,1e30', '--parallel=2'
   )
