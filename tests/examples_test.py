@@ -235,6 +235,7 @@ class TestCommands:
       (plots, 'plot', []),
       (report, 'write', None),
       (sweep.Pool, 'run', None),
+      (dry_runs, 'find_refused', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))
 
