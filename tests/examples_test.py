@@ -19,6 +19,7 @@ from repertory.components import loggers
 from repertory.components.actors import environment_loop
 from repertory.launch import results
 from repertory.launch.cli import commands as command_line
+from repertory.launch.cli import dry_runs
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import directories
