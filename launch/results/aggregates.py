@@ -19,7 +19,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 
 def mean(scores: npt.ArrayLike) -> np.ndarray:
   """Returns the mean of `[R, ...]` over its first axis, `[...]`."""
-  return np.mean(scores, axis=0)
+  return np.mean(np.asarray(scores, float), axis=0)
 
 
 def interquartile_mean(scores: npt.ArrayLike) -> np.ndarray:

@@ -16,6 +16,7 @@ AXES = {
   'learner_steps': 'learner steps',
   'elapsed_seconds': 'seconds of running',
 }
+_TITLE_OFFLINE = 'steps; of offline runs, learner steps'
 STATISTICS: Mapping[str, aggregates.Statistic] = {
   'mean': aggregates.mean,
   'iqm': aggregates.interquartile_mean,
@@ -88,30 +89,21 @@ def make_panels(
   panels = []
   for quantity in quantities:
     for environment in grouped.environments:
-      groups = [
-        group
+      found = [
+        (group, curve)
         for group in grouped.groups
         if group.environment == environment
         and quantity.agent in (None, group.agent)
+        and (curve := _make_curve(group, quantity, over, STATISTICS[statistic]))
       ]
-      curves = [
-        _make_curve(group, quantity, over, STATISTICS[statistic])
-        for group in groups
-      ]
-      are_offline = {
-        group.settings.get('topology') == 'offline'
-        for group, curve in zip(groups, curves)
-        if curve is not None
-      }
-      # The steps of offline runs are learner steps.
       title = AXES[over]
-      if over == 'steps' and True in are_offline:
-        title = AXES['learner_steps']
-        if False in are_offline:
-          title = f'{AXES[over]}; of offline runs, {title}'
-      if are_offline:
-        present = [curve for curve in curves if curve is not None]
-        panels.append(Panel(environment, quantity, title, present))
+      if over == 'steps' and 'offline' in (
+        group.settings.get('topology') for group, _ in found
+      ):
+        title = _TITLE_OFFLINE
+      if found:
+        curves = [curve for _, curve in found]
+        panels.append(Panel(environment, quantity, title, curves))
   return panels
 
 

@@ -163,17 +163,17 @@ def draw(
     for axes, panel in zip(grid, panels):
       for curve in panel.curves:
         place = labels.index(curve.label)
-        line = _draw_curve(axes, curve, place)
-        lines[curve.label] = line
+        lines[curve.label] = _draw_curve(axes, curve, place)
         sizes[curve.label] = max(curve.size, sizes.get(curve.label, 0))
       _set_axes(axes, panel)
+    texts = [
+      f'{wording.text(label)} ({size} {"seed" if size == 1 else "seeds"})'
+      for label, size in sizes.items()
+    ]
     # Above the figure, which is enlarged for it when it is saved.
     figure.legend(
-      [lines[label] for label in sorted(lines)],
-      [
-        f'{wording.text(label)} ({sizes[label]} seed{"s"[: sizes[label] > 1]})'
-        for label in sorted(lines)
-      ],
+      [lines[label] for label in sizes],
+      texts,
       loc='lower left',
       bbox_to_anchor=(0, 1),
       ncols=num_columns,
