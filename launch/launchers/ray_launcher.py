@@ -70,10 +70,23 @@ class RayLauncher(launcher.Launcher):
           f'as in actor:CPU=1,learner:GPU=1; got {text!r}.',
         )
       kind, resource, amount = match.groups()
-      found.setdefault(kind, {})[resource] = float(amount)
+      if resource in found.setdefault(kind, {}):
+        raise SettingError(
+          'node_resources',
+          f'must have {kind}:{resource} only once, got {text!r} too.',
+        )
+      found[kind][resource] = float(amount)
     return found
 
   def check(self):
+    for name in ('bind_interface', 'allow_public_addresses'):
+      if getattr(self, name) and not self.ray_address:
+        raise SettingError(
+          name,
+          f'must be left out without a cluster, got {getattr(self, name)!r}. '
+          'Name a cluster.',
+          ray_address='host:port',
+        )
     for kind in self.resources:
       if kind not in _KINDS:
         raise SettingError(

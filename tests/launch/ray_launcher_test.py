@@ -111,7 +111,10 @@ def test_resources_are_read(given, found):
     ({'node_resources': ('actor:CPU',)}, "got 'actor:CPU'"),
     ({'node_resources': ('actor:CPU=-1',)}, "got 'actor:CPU=-1'"),
     ({'node_resources': ('actor:CPU=many',)}, "got 'actor:CPU=many'"),
+    ({'node_resources': ('actor:CPU=1', 'actor:CPU=2')}, 'actor:CPU only once'),
     ({'node_resources': ('aktor:CPU=1',)}, "got 'aktor'.*'actor'"),
+    ({'bind_interface': 'eth0'}, "'eth0'. Name a cluster .*ray_address="),
+    ({'allow_public_addresses': True}, 'True. Name a cluster .*ray_address='),
   ],
 )
 def test_wrong_settings_are_reported(wrong, what):
