@@ -16,7 +16,7 @@ from repertory.environments import wrappers
 from repertory.environments.batches import batch, recorded, vector_batch
 from repertory.environments.registry import registry
 from repertory.environments.values import argument_checks
-from repertory.launch.platform import watchdog
+from repertory.launch.platform import interrupts, watchdog
 
 _EVALUATION_FACTORY = 'evaluation_environment_factory'
 
@@ -140,8 +140,13 @@ def read_spec(
 @contextlib.contextmanager
 def making(name: str) -> Iterator[None]:
   """Names an environment whose code may hang, or raise any error."""
+  seconds = watchdog.START_SECONDS
+  late = TimeoutError(f'Waited {seconds:g} seconds for {name} to be made.')
   try:
-    with watchdog.limited(watchdog.START_SECONDS, f'{name} to be made'):
+    with (
+      interrupts.interruptible() as demand,
+      watchdog.watching(lambda: None, seconds, lambda waited: demand(late)),
+    ):
       yield
   except (ValueError, ImportError, TimeoutError, KeyboardInterrupt):
     raise  # Their messages say what to do.

@@ -8,8 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from repertory.launch.platform import interrupts
-
 # Time limit of starts, which take minutes on a busy machine. Processes that end
 # meanwhile are detected at once.
 START_SECONDS = 300.0
@@ -48,18 +46,6 @@ def watching(
   finally:
     ended.set()
     thread.join()
-
-
-@contextlib.contextmanager
-def limited(seconds: float, what: str) -> Iterator[None]:
-  """Raises TimeoutError if a block of Python code takes longer than `seconds`.
-
-  Works in the main thread only. The error names the awaited event, `what`.
-  """
-  with interrupts.interruptible() as demand:
-    error = TimeoutError(f'Waited {seconds:g} seconds for {what}.')
-    with watching(lambda: None, seconds, lambda waited: demand(error)):
-      yield
 
 
 def stacks() -> str:
