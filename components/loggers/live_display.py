@@ -15,7 +15,7 @@ from typing import Any
 
 import rich.console
 import rich.live
-from rich import ansi, text
+from rich import text
 
 from repertory.components.loggers import dashboard_view
 from repertory.components.loggers.status import Status
@@ -154,7 +154,7 @@ class Dashboard:
       redirect_stdout=False,
       redirect_stderr=False,
     )
-    live.start()
+    live.start(refresh=True)
     # Never hidden, so there is nothing to restore if the process is killed.
     self._console.show_cursor(True)
     while not self._is_closing.wait(_PERIOD_SECONDS):
@@ -194,10 +194,9 @@ class Dashboard:
 
   def _print_queued(self) -> None:
     """Prints what others have printed since the latest drawing."""
-    decoder = ansi.AnsiDecoder()
     while self._prints:
-      lines = map(decoder.decode_line, self._prints.popleft().split('\n'))
-      self._console.print(text.Text('\n').join(lines), soft_wrap=True)
+      lines = text.Text.from_ansi(self._prints.popleft())
+      self._console.print(lines, soft_wrap=True)
     if lost := self._num_lost:
       self._num_lost = 0
       self._console.print(
