@@ -28,9 +28,9 @@ def make_source(
   environment_id = gymnasium_adapter.register(environment_id)
   gymnasium = gymnasium_spaces.import_gymnasium()
   spec: Any = gymnasium.registry.get(environment_id)
-  has_vector = spec is not None and spec.vector_entry_point is not None
-  is_small = len(seeds) < _MIN_VECTOR_SIZE
-  if is_small or not has_vector or spec.additional_wrappers:
+  if len(seeds) < _MIN_VECTOR_SIZE or spec is None:
+    return None
+  if spec.vector_entry_point is None or spec.additional_wrappers:
     return None
   mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
   vector_env = gymnasium.make_vec(environment_id, len(seeds), mode, **settings)
