@@ -137,7 +137,9 @@ class EnvironmentBatchConformance:
     )
 
   def test_slots_do_what_environments_do_alone(self):
-    alone = [self.make_environment(seed) for seed in range(self.batch_size)]
+    alone: list[Any] = [
+      self.make_environment(seed) for seed in range(self.batch_size)
+    ]
     if None in alone:
       raise unittest.SkipTest('No single environment to compare with.')
     with self.opened() as environments:

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import cloudpickle
 import dm_env
@@ -25,6 +26,7 @@ from repertory.components import (
   replay,
   specs,
   transports,
+  types,
 )
 from repertory.components.runtime import signals
 
@@ -185,7 +187,9 @@ class BuilderConformance:
       assert sample.keys.shape == [experience.batch_size]
       self.check_update(builder, network, sample)
 
-  def check_update(self, builder, network, sample) -> None:
+  def check_update(
+    self, builder: builder_lib.Builder, network: Any, sample: types.Sample
+  ) -> None:
     """Updates with a sample; overridden where a node prepares it."""
     update = builder.make_update(network, self.make_spec())
     for name, value in interfaces.call_update(update, sample).metrics.items():

@@ -21,25 +21,6 @@ from repertory.components.transports import experience as experience_lib
 GAILConfig = reward_model_config.GAILConfig
 
 
-class GAILBuilder(reward_model_builder.RewardModelBuilder):
-  """GAIL: imitation learning by rewards of a discriminator.
-
-  See https://arxiv.org/abs/1606.03476; with an agent with replay it is DAC,
-  https://arxiv.org/abs/1809.02925, without absorbing states.
-  """
-
-  name = 'gail'
-  imitates = True
-  config_class = GAILConfig
-
-  def experience(self, spec, num_environments) -> experience_lib.Experience:
-    make_encoder(spec.actions)  # Checks the actions.
-    return super().experience(spec, num_environments)
-
-  def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
-    return GAILRewards(spec, self.reward_model_config)
-
-
 def make_encoder(
   action_spec: types.Nest,
 ) -> tuple[int, Callable[[types.Nest], tf.Tensor]]:
@@ -168,3 +149,20 @@ def _cycle(mask: tf.Tensor) -> tf.Tensor:
   order = tf.argsort(tf.where(mask, 0, 1), stable=True)  # Masked steps first.
   number = tf.maximum(tf.reduce_sum(tf.cast(mask, tf.int32)), 1)
   return tf.gather(order, tf.range(mask.shape[0]) % number)
+
+
+class GAILBuilder(reward_model_builder.RewardModelBuilder):
+  """GAIL: imitation learning by rewards of a discriminator.
+
+  See https://arxiv.org/abs/1606.03476; with an agent with replay it is DAC,
+  https://arxiv.org/abs/1809.02925, without absorbing states.
+  """
+
+  name = 'gail'
+  imitates = True
+  config_class = GAILConfig
+  rewards_class = GAILRewards
+
+  def experience(self, spec, num_environments) -> experience_lib.Experience:
+    make_encoder(spec.actions)  # Checks the actions.
+    return super().experience(spec, num_environments)

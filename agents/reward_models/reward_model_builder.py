@@ -1,7 +1,7 @@
 """Base class of builders of reward models."""
 
-import abc
 import dataclasses
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from repertory.agents.interface import builder
@@ -23,6 +23,8 @@ class RewardModelBuilder(builder.Builder):
   Attributes:
     name: Value of `--reward_model`, saved in checkpoints.
     config_class: Class of the reward model's config, with defaults.
+    rewards_class: Class of the reward model, called with environment spec and
+      config.
     imitates: Whether it compares demonstrations with the agent's own steps.
     wrapped: The agent's builder.
     reward_model_config: Config of the reward model.
@@ -30,6 +32,7 @@ class RewardModelBuilder(builder.Builder):
 
   name: ClassVar[str]
   config_class: ClassVar[type[config_lib.RewardModelConfig]]
+  rewards_class: ClassVar[Callable[..., rewarding.Rewards]]
   imitates: ClassVar[bool] = False
 
   def __init__(
@@ -113,14 +116,12 @@ class RewardModelBuilder(builder.Builder):
       update, self.make_rewards(spec), observes_previous
     )
 
-  @abc.abstractmethod
   def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
     """Creates the reward model.
 
-    Args:
-      spec: Environment spec, without previous action and reward in
-        observations.
+    Observations of the spec lack previous action and reward.
     """
+    return self.rewards_class(spec, self.reward_model_config)
 
 
 def _refusal(problem: str) -> SettingError:

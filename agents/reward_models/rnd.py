@@ -9,22 +9,9 @@ from repertory.agents.reward_models import (
   reward_model_config,
   rewarding,
 )
-from repertory.components import learners, losses, networks, specs, types
+from repertory.components import learners, losses, networks, specs
 
 RNDConfig = reward_model_config.RNDConfig
-
-
-class RNDBuilder(reward_model_builder.RewardModelBuilder):
-  """RND: exploration by intrinsic rewards for novel observations.
-
-  See https://arxiv.org/abs/1810.12894.
-  """
-
-  name = 'rnd'
-  config_class = RNDConfig
-
-  def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
-    return RNDRewards(spec.observations, self.reward_model_config)
 
 
 class RNDRewards(rewarding.Rewards):
@@ -34,16 +21,16 @@ class RNDRewards(rewarding.Rewards):
   observation, divided by their running standard deviation.
   """
 
-  def __init__(self, observation_spec: types.Nest, config: RNDConfig):
-    """Creates target and predictor network for a nest of array specs."""
+  def __init__(self, spec: specs.EnvironmentSpec, config: RNDConfig):
+    """Creates target and predictor network for the observations of a spec."""
     super().__init__()
     self._config = config
     self._normalizer = networks.ObservationNormalizer(
-      observation_spec, config.max_abs_observation, with_images=True
+      spec.observations, config.max_abs_observation, with_images=True
     )
     self._target, self._predictor = (
       networks.make_sequential(
-        observation_spec,
+        spec.observations,
         config.hidden_sizes,
         config.image_torso,
         snt.Linear(config.embedding_size, name='embedding'),
@@ -80,3 +67,14 @@ class RNDRewards(rewarding.Rewards):
       'prediction_loss': loss,
       'prediction_gradient_norm': norm,
     }
+
+
+class RNDBuilder(reward_model_builder.RewardModelBuilder):
+  """RND: exploration by intrinsic rewards for novel observations.
+
+  See https://arxiv.org/abs/1810.12894.
+  """
+
+  name = 'rnd'
+  config_class = RNDConfig
+  rewards_class = RNDRewards

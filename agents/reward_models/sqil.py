@@ -12,25 +12,11 @@ from repertory.components import losses, specs
 SQILConfig = reward_model_config.SQILConfig
 
 
-class SQILBuilder(reward_model_builder.RewardModelBuilder):
-  """SQIL: imitation learning by rewards of demonstrated steps only.
-
-  See https://arxiv.org/abs/1905.11108.
-  """
-
-  name = 'sqil'
-  imitates = True
-  config_class = SQILConfig
-
-  def make_rewards(self, spec: specs.EnvironmentSpec) -> rewarding.Rewards:
-    del spec
-    return SQILRewards(self.reward_model_config)
-
-
 class SQILRewards(rewarding.Rewards):
   """Constant rewards for demonstrations and for other steps."""
 
-  def __init__(self, config: SQILConfig):
+  def __init__(self, spec: specs.EnvironmentSpec, config: SQILConfig):
+    del spec
     super().__init__()
     self._config = config
 
@@ -43,3 +29,15 @@ class SQILRewards(rewarding.Rewards):
     return rewards, {
       'imitation_reward': losses.masked_mean(rewards, steps.mask)
     }
+
+
+class SQILBuilder(reward_model_builder.RewardModelBuilder):
+  """SQIL: imitation learning by rewards of demonstrated steps only.
+
+  See https://arxiv.org/abs/1905.11108.
+  """
+
+  name = 'sqil'
+  imitates = True
+  config_class = SQILConfig
+  rewards_class = SQILRewards

@@ -94,7 +94,7 @@ class AtariSource(vector_batch.VectorSource):
       self._envs.append(
         make(stack_num=1, grayscale=False, img_height=210, img_width=160)
       )
-    self._frames: np.ndarray | None = None  # [B, 1, 210, 160, 3]
+    self._frames = np.empty(0, np.uint8)  # [B, 1, 210, 160, 3]
     self.render_fps = 60 / settings['frame_skip']
     self._life_loss = settings['life_loss']
     _, height, width = self._envs[0].single_observation_space.shape

@@ -27,10 +27,10 @@ def make_source(
   """
   environment_id = gymnasium_adapter.register(environment_id)
   gymnasium = gymnasium_spaces.import_gymnasium()
-  spec = gymnasium.registry.get(environment_id)
-  has_vector = spec is not None and spec.vector_entry_point is not None
-  is_small = len(seeds) < _MIN_VECTOR_SIZE
-  if is_small or not has_vector or spec.additional_wrappers:
+  spec: Any = gymnasium.registry.get(environment_id)
+  if len(seeds) < _MIN_VECTOR_SIZE or spec is None:
+    return None
+  if spec.vector_entry_point is None or spec.additional_wrappers:
     return None
   mode = gymnasium.VectorizeMode.VECTOR_ENTRY_POINT
   vector_env = gymnasium.make_vec(environment_id, len(seeds), mode, **settings)
@@ -84,8 +84,10 @@ class VectorEnvSource(vector_batch.VectorSource):
   def step(
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
-    observation, *ends, self._infos = self._env.step(self._encode(actions))
-    return to_step_result(self._copy(self._shift(observation)), *ends, ended)
+    results = self._env.step(self._encode(actions))
+    observation, rewards, terminated, truncated, self._infos = results
+    observation = self._copy(self._shift(observation))
+    return to_step_result(observation, rewards, terminated, truncated, ended)
 
   def info(self, slot: int) -> Mapping[str, Any]:
     """Returns the info of the last step of a slot."""

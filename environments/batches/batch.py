@@ -122,7 +122,11 @@ class _Loop(vector_batch.VectorSource):
     self, actions: Nest, ended: np.ndarray | None
   ) -> vector_batch.StepResult:
     restarts = [False] * self.batch_size if ended is None else ended.tolist()
-    return self._advance(self._split(actions), restarts)
+    rows = list(actions) if self._actions.is_leaf else [
+      self._actions.unflatten(row)
+      for row in zip(*self._actions.flatten(actions))
+    ]  # fmt: skip
+    return self._advance(rows, restarts)
 
   def _advance(
     self, actions: Sequence[Nest], restarts: Sequence[bool]
@@ -195,12 +199,6 @@ class _Loop(vector_batch.VectorSource):
     with contextlib.ExitStack() as stack:
       for environment in self._environments:
         stack.callback(environment.close)
-
-  def _split(self, actions: Nest) -> list[Nest]:
-    if self._actions.is_leaf:
-      return list(actions)
-    columns = self._actions.flatten(actions)
-    return [self._actions.unflatten(row) for row in zip(*columns)]
 
   def _check_reward(self, reward: Any) -> float:
     dtype, highest = self.reward_spec.dtype, self._max_reward

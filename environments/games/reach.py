@@ -73,7 +73,13 @@ class Reach(game.HostGame):
     self._num_steps = 0
 
   def _advance(self, action: Any) -> tuple[float, bool, bool]:
-    self._hand = np.clip(self._hand + _STEP * _check_action(action), 0, 1)
+    move = np.asarray(action)
+    is_number = np.issubdtype(move.dtype, np.floating) and move.shape == (2,)
+    if not is_number or not np.all(np.abs(move) <= 1):
+      raise ValueError(
+        f'`action`: expected two numbers in [-1, 1], got {action!r}.'
+      )
+    self._hand = np.clip(self._hand + _STEP * move, 0, 1)
     self._num_steps += 1
     is_near = self._is_near()
     return is_near, is_near, self._num_steps == self._max_steps
@@ -91,13 +97,3 @@ def _draw_point(place: np.ndarray) -> np.ndarray:
   away = np.abs(place[:, None] * (_PIXELS - 1) - np.arange(_PIXELS))  # [2, 10]
   rows, columns = np.maximum(1 - away, 0)
   return np.outer(rows, columns)
-
-
-def _check_action(action: Any) -> np.ndarray:
-  move = np.asarray(action)
-  is_number = np.issubdtype(move.dtype, np.floating) and move.shape == (2,)
-  if not is_number or not np.all(np.abs(move) <= 1):
-    raise ValueError(
-      f'`action`: expected two numbers in [-1, 1], got {action!r}.'
-    )
-  return move

@@ -2,13 +2,11 @@
 
 from typing import NamedTuple
 
-import numpy as np
 import tensorflow as tf
 from dm_env import specs
 
 from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
-from repertory.environments.rendering import rendering
 from repertory.environments.tensor import environment as environment_lib
 from repertory.environments.wrappers import previous_action
 
@@ -72,11 +70,3 @@ class TensorPreviousActionAndReward(environment_lib.DerivedEnvironment):
       'previous_action': core.action,
       'previous_reward': core.reward,
     }
-
-  def render(self, core: PreviousActionCore) -> np.ndarray:
-    return rendering.render(self._host, core.core)
-
-  @property
-  def render_fps(self) -> float:
-    """Frames per second of a video."""
-    return rendering.rate(self._host)

@@ -7,7 +7,10 @@ from repertory.agents.reward_models import rnd
 from repertory.components import specs
 from support.agents import numeric_gradients, wrapped_batches
 
-_SPEC = specs.Array((3,), np.float32)
+_FLOAT = specs.Array((), np.float32)
+_SPEC = specs.EnvironmentSpec(
+  specs.Array((3,), np.float32), specs.DiscreteArray(2), _FLOAT, _FLOAT
+)
 _CONFIG = rnd.RNDConfig(
   hidden_sizes=(4,), embedding_size=3, intrinsic_coefficient=0.5,
   extrinsic_coefficient=3.0, max_abs_observation=1.2, learning_rate=0.1,
@@ -88,7 +91,8 @@ def test_what_is_seen_often_is_new_no_more():
 
 
 def test_images_are_normalized_too():
-  spec = specs.BoundedArray((10, 10, 2), np.uint8, 0, 255)
+  image = specs.BoundedArray((10, 10, 2), np.uint8, 0, 255)
+  spec = _SPEC._replace(observations=image)
   rewards = rnd.RNDRewards(spec, rnd.RNDConfig(image_torso='minatar'))
   random = np.random.default_rng(0)
   images = tf.constant(random.integers(90, 99, [6, 10, 10, 2]), tf.uint8)

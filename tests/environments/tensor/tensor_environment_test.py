@@ -173,13 +173,6 @@ def test_wrong_number_of_results(monkeypatch, name, found, message):
     play(environment, make_action(1, 1))
 
 
-def test_initial_counters_follow_from_their_seeds():
-  together = tensor.initial_counters([5, 0, 7, 5]).numpy()
-  alone = [tensor.initial_counters([s]).numpy()[0] for s in (5, 0, 7, 5)]
-  assert together.tolist() == alone
-  assert len(set(alone)) == 3
-
-
 def test_previous_action_is_that_of_host_batches():
   seeds = [0, 1, 2]
   host = previous_action.PreviousActionAndReward(
