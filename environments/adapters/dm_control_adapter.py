@@ -8,9 +8,16 @@ import dm_env
 import numpy as np
 
 from repertory.environments.adapters import extras
+from repertory.environments.registry import name_options
 from repertory.environments.rendering import headless
 from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import environment_wrapper
+
+OPTIONS = (
+  name_options.Option(
+    'nested', False, 'Whether observations are dictionaries, not one vector'
+  ),
+)
 
 # The suite's key of the flat observation vector.
 _FLAT = 'observations'
@@ -22,14 +29,15 @@ _HEIGHT, _WIDTH = 480, 640
 def make(
   task: str, settings: Mapping[str, Any], seed: int
 ) -> dm_env.Environment:
-  """Makes a task whose observation is a vector of its state, not pixels.
+  """Makes a task with state observations, not pixels.
 
   The suite's episodes end after a fixed time only, with discount 1; a few tasks
   terminate as well, with discount 0.
 
   Args:
     task: Such as 'cartpole/swingup'.
-    settings: `render_mode` to enable rendering.
+    settings: A value for each of `OPTIONS`, and `render_mode` to enable
+      rendering.
     seed: At least 0.
 
   Raises:
@@ -49,22 +57,30 @@ def make(
     suite.load(
       *task.split('/'),
       task_kwargs={'random': argument_checks.fold_seed(seed)},
-      environment_kwargs={'flat_observation': True},
-    )
+      environment_kwargs={'flat_observation': not settings['nested']},
+    ),
+    is_flat=not settings['nested'],
   )
 
 
 class _Task(environment_wrapper.EnvironmentWrapper):
-  """Extracts the vector; renders the first camera, `[480, 640, 3]`."""
+  """Task that renders its first camera, `[480, 640, 3]`.
 
-  def __init__(self, environment: Any):
+  A flat observation is the vector, from a dictionary with nothing else.
+  """
+
+  def __init__(self, environment: Any, is_flat: bool):
     super().__init__(environment)
     self._task = environment
+    self._is_flat = is_flat
 
   def observation_spec(self) -> Any:
-    return self._environment.observation_spec()[_FLAT]
+    spec = self._environment.observation_spec()
+    return spec[_FLAT] if self._is_flat else spec
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    if not self._is_flat:
+      return timestep
     return timestep._replace(observation=timestep.observation[_FLAT])
 
   def render(self) -> np.ndarray:

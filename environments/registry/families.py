@@ -212,6 +212,7 @@ FAMILIES = (
     'A Control Suite task, for example dm_control:cartpole/swingup',
     _single(lambda: adapters.dm_control_adapter.make),
     'dm-control',
+    lambda: adapters.dm_control_adapter.OPTIONS,
     has_render_mode=True,
   ),
   Family(

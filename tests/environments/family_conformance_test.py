@@ -55,6 +55,7 @@ CASES = (
   Case('envpool:CheetahRun-v1', (), 20, alone=False),
   Case('envpool:CarRacing-v2', (), 20, alone=False),
   Case('dm_control:cartpole/swingup', (1,), 1010),
+  Case('dm_control:cartpole/swingup?nested=true', (), 20),
   Case('bsuite:catch/0', (0,)),
   Case('bsuite:deep_sea/0', (0,), random=False),
   Case('bsuite:deep_sea_stochastic/0', (0,)),
