@@ -23,7 +23,6 @@ import tree
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import tables
-from repertory.components.replay.local import pending
 from repertory.components.replay.local import table as table_lib
 
 # Version of the layout; readers reject others.
@@ -107,7 +106,7 @@ def read(
         actors = file.read()
     ordered = [leaves[i] for i in range(len(leaves))]
     return table_lib.Contents(
-      pending.Items(ordered, _load(folder, 'priorities')),
+      table_lib.Items(ordered, _load(folder, 'priorities')),
       actors=actors,
       **{name: state[name] for name in COUNTS},
     )

@@ -1,25 +1,44 @@
 """Replay table in this process."""
 
+import collections
 import dataclasses
 import math
 import threading
 import time
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from repertory.components import types
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.replay import batches, rate_limiters, tables, waits
-from repertory.components.replay.local import pending, sum_tree
+from repertory.components.replay.local import sum_tree
 from repertory.components.runtime import nests, signals
 
 # Interval of checks for the end of a wait.
 _SLICE_SECONDS = 0.2
 # Alignment of arrays that TensorFlow uses without a copy.
 _ALIGNMENT = 64
+
+
+class Items(NamedTuple):
+  """Items of a table.
+
+  Attributes:
+    leaves: Leaves in the order of the signature: small ones `[K, ...]`, large
+      ones as objects `[K]`, arrays that never change.
+    priorities: float64 `[K]`.
+  """
+
+  leaves: list[np.ndarray]
+  priorities: np.ndarray
+
+  def part(self, begin: int, end: int | None = None) -> 'Items':
+    """Returns views of the items from `begin` to `end`, exclusive."""
+    leaves = [leaf[begin:end] for leaf in self.leaves]
+    return Items(leaves, self.priorities[begin:end])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +53,7 @@ class Contents:
     actors: Serialized state of the actors, if it is saved; not interpreted.
   """
 
-  items: pending.Items
+  items: Items
   inserts: int
   samples: int
   random: Mapping[str, Any]
@@ -45,6 +64,99 @@ class Contents:
     num_left = len(self.items.priorities) - (self.inserts - inserts)
     items = self.items.part(0, num_left)
     return dataclasses.replace(self, items=items, inserts=inserts)
+
+
+class WriterQueue:
+  """Pending items of one writer, in order, and its turn if there is one."""
+
+  def __init__(self, turn: int | None):
+    self.turn = turn
+    self.num_pending = 0
+    self.is_closed = False
+    self.blocks: collections.deque[Items] = collections.deque()
+
+
+class WriterQueues:
+  """Pending items of all writers, and the order in which they are inserted.
+
+  The order is first come, first served, or round-robin: after the k-th block of
+  one writer comes the k-th block of the next one, whatever their speeds. Closed
+  queues are skipped.
+  """
+
+  def __init__(self, num_turns: int | None):
+    """Starts without queues; `num_turns` is None for first come."""
+    self._num_turns = num_turns
+    self._now = 0
+    self._by_turn: dict[int, WriterQueue] = {}
+    self._order: collections.deque[WriterQueue] = collections.deque()
+
+  def open(self, turn: int | None) -> WriterQueue:
+    """Opens a queue for a writer, at its position in the round-robin order."""
+    queue = WriterQueue(turn)
+    if self._num_turns is None:
+      return queue
+    if turn is None or not 0 <= turn < self._num_turns:
+      raise ValueError(
+        f'turn must be in [0, {self._num_turns}), for this table inserts '
+        f'items of its writers in round-robin order; got {turn}.'
+      )
+    before = self._by_turn.get(turn)
+    if before is not None and not before.is_closed:
+      raise ValueError(
+        f'turn must be unique among open writers, but {turn} is in use.'
+      )
+    self._by_turn[turn] = queue
+    return queue
+
+  def append(self, queue: WriterQueue, items: Items) -> None:
+    """Appends items to a queue."""
+    queue.blocks.append(items)
+    queue.num_pending += len(items.priorities)
+    if self._num_turns is None:
+      self._order.append(queue)
+
+  def first(self) -> WriterQueue | None:
+    """Returns the queue with the next items; None if none can be inserted."""
+    if self._num_turns is None:
+      return self._order[0] if self._order else None
+    for _ in range(self._num_turns):
+      queue = self._by_turn.get(self._now)
+      if queue is None or (not queue.blocks and not queue.is_closed):
+        return None  # Its writer has not written yet.
+      if queue.blocks:
+        return queue
+      self._now = (self._now + 1) % self._num_turns
+    return None
+
+  def advance(self, queue: WriterQueue, num_items: int) -> None:
+    """Records that the first items of a queue were inserted."""
+    queue.num_pending -= num_items
+    items = queue.blocks.popleft()
+    if num_items < len(items.priorities):
+      queue.blocks.appendleft(items.part(num_items))
+    elif self._num_turns is None:
+      self._order.popleft()
+    else:
+      self._now = (self._now + 1) % self._num_turns
+
+  def close(self, queue: WriterQueue) -> None:
+    """Closes a queue and drops its items."""
+    queue.is_closed = True
+    queue.blocks.clear()
+    queue.num_pending = 0
+    self._order = collections.deque(
+      other for other in self._order if other is not queue
+    )
+
+  def explain(self, queue: WriterQueue) -> str:
+    """Names the writer that must insert first; '' if none has to."""
+    if self._num_turns is None or queue.turn == self._now:
+      return ''
+    return (
+      f', and writers insert in round-robin order: number {self._now} is next, '
+      f'and this is number {queue.turn}'
+    )
 
 
 class Table:
@@ -70,7 +182,7 @@ class Table:
       table: Description of the table.
       seed: Seed of the sampler.
       num_turns: Number of writers whose items are inserted in round-robin
-        order, see `pending.WriterQueues`; None for no order.
+        order, see `WriterQueues`; None for no order.
     """
     self.description = table
     self._max_size = table.max_size
@@ -83,7 +195,7 @@ class Table:
     self._random = np.random.Generator(np.random.PCG64(seed))
     self._limiter = rate_limiters.Limiter(table.rate_limit, table.max_size)
     self._size = 0
-    self._queues = pending.WriterQueues(num_turns)
+    self._queues = WriterQueues(num_turns)
     # To detect that a single thread inserts and samples.
     self._owner = threading.get_ident()
     self._older_threads = weakref.WeakSet(threading.enumerate())
@@ -100,21 +212,21 @@ class Table:
 
   # For writers.
 
-  def open_queue(self, turn: int | None) -> pending.WriterQueue:
-    """Opens a queue for a writer; see `pending.WriterQueues`."""
+  def open_queue(self, turn: int | None) -> WriterQueue:
+    """Opens a queue for a writer; see `WriterQueues`."""
     with self._lock:
       self._note_user()
       self._has_writer = True
       return self._queues.open(turn)
 
-  def close_queue(self, queue: pending.WriterQueue) -> None:
+  def close_queue(self, queue: WriterQueue) -> None:
     """Closes a queue and drops its items."""
     with self._lock:
       self._queues.close(queue)
       self._has_taken.notify_all()
       self._take_in()
 
-  def put(self, queue: pending.WriterQueue, items: pending.Items) -> int:
+  def put(self, queue: WriterQueue, items: Items) -> int:
     """Inserts items or queues them; returns the length of the queue."""
     with self._lock:
       self._note_user()
@@ -127,7 +239,7 @@ class Table:
       return queue.num_pending
 
   def wait_for_queue(
-    self, queue: pending.WriterQueue, num_pending: int, seconds: float
+    self, queue: WriterQueue, num_pending: int, seconds: float
   ) -> bool:
     """Waits up to `seconds` until a queue is short; returns whether it is.
 
@@ -150,7 +262,7 @@ class Table:
         lambda: queue.num_pending <= num_pending, seconds
       )
 
-  def explain_wait(self, queue: pending.WriterQueue) -> str:
+  def explain_wait(self, queue: WriterQueue) -> str:
     """Returns the cause of a queue's wait besides the rate limiter, or ''."""
     with self._lock:
       return self._queues.explain(queue)
@@ -216,7 +328,7 @@ class Table:
       columns = self._columns if has_leaves else []
       leaves = [column.take(places, axis=0) for column in columns]
       return Contents(
-        pending.Items(leaves, self._priorities[places]),
+        Items(leaves, self._priorities[places]),
         inserts=limiter.inserts,
         samples=limiter.samples,
         random=self._random.bit_generator.state,
@@ -300,7 +412,7 @@ class Table:
       self._has_come.notify_all()
       self._has_taken.notify_all()
 
-  def _write(self, items: pending.Items, count: int) -> None:
+  def _write(self, items: Items, count: int) -> None:
     """Writes the first items over the oldest ones."""
     begin = 0
     while begin < count:
