@@ -183,13 +183,9 @@ class StorageLock:
 
   @contextlib.contextmanager
   def hold(self, report: Callable[[str], None]) -> Iterator[None]:
-    """Owns the storage during the block, unless another run takes over.
+    """Owns the storage during the block; `report` logs long waits.
 
-    Args:
-      report: Function that logs messages about long waits.
-
-    Raises:
-      SettingError: If another run owns the storage.
+    Raises a SettingError if another run owns it.
     """
     if other := self._read():
       report(
@@ -342,18 +338,11 @@ class CheckpointStore:
     return None
 
   def add(self, source: str, check: Callable[[], None]) -> CheckpointManifest:
-    """Stores a local checkpoint.
+    """Stores a local checkpoint, which is complete when this returns.
 
-    The checkpoint is complete when this returns. If the newest one is equal,
-    nothing is done. On errors the files are removed if possible.
-
-    Args:
-      source: Folder of the checkpoint, which must not change meanwhile.
-      check: Raises an error if the checkpoint must not be stored; called before
-        each file, of which the manifest is the last.
-
-    Raises:
-      CheckpointError: If the local checkpoint is damaged.
+    If the newest one is equal, nothing is done. On errors the files are removed
+    if possible. `check` is called before each file, of which the manifest is
+    the last, and raises an error if the checkpoint must not be stored.
     """
     described = checkpointing.describe_file(source, checkpointing.CHECKSUMS)
     files = {

@@ -13,7 +13,6 @@ import numpy as np
 import tree
 
 from repertory.components import adders, offline, replay, specs, types
-from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.replay.local import snapshots
 from repertory.components.transports import experience as experience_lib
@@ -106,10 +105,6 @@ class OfflineTransport(in_process.InProcessTransport):
   def _restore(self, folder: str) -> None:
     """Restores the sampler from a snapshot."""
     path = os.path.join(folder, _STATE)
-    if not os.path.exists(path):
-      raise checkpointing.CheckpointError(
-        f'{folder} cannot be read: it is not the state of a sampler.'
-      )
     with open(path) as file:
       state = json.load(file)
     path = os.path.join(folder, _PRIORITIES)

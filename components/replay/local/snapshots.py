@@ -82,10 +82,6 @@ def read(
   if folder is None:
     return None
   folder = os.path.join(folder, part) if part else folder
-  if not os.path.exists(os.path.join(folder, _STATE)):
-    raise checkpointing.CheckpointError(
-      f'{folder} cannot be read: it is not a snapshot of a table.'
-    )
   layout = table.packing
   with reading(folder):
     with open(os.path.join(folder, _STATE)) as file:

@@ -149,15 +149,6 @@ class WriterQueues:
       other for other in self._order if other is not queue
     )
 
-  def explain(self, queue: WriterQueue) -> str:
-    """Names the writer that must insert first; '' if none has to."""
-    if self._num_turns is None or queue.turn == self._now:
-      return ''
-    return (
-      f', and writers insert in round-robin order: number {self._now} is next, '
-      f'and this is number {queue.turn}'
-    )
-
 
 class Table:
   """Thread-safe replay table with a rate limiter.
@@ -253,19 +244,14 @@ class Table:
         raise waits.deadlock(
           self.description,
           self._status(),
-          f'sample{self._queues.explain(queue)}, and '
-          f'{queue.num_pending - num_pending} more items do not fit',
+          f'sample, and {queue.num_pending - num_pending} more items do not '
+          'fit',
           'Do the updates that are due before acting: `replay.ReplayRatio` '
           'computes their number.',
         )
       return self._has_taken.wait_for(
         lambda: queue.num_pending <= num_pending, seconds
       )
-
-  def explain_wait(self, queue: WriterQueue) -> str:
-    """Returns the cause of a queue's wait besides the rate limiter, or ''."""
-    with self._lock:
-      return self._queues.explain(queue)
 
   # For the learner.
 

@@ -78,9 +78,6 @@ class LocalWriter(writers.Writer):
   def _ask(self) -> tables.TableInfo:
     return self._table.status()
 
-  def _explain_wait(self) -> str:
-    return self._table.explain_wait(self._queue) if self._queue else ''
-
 
 def _as_objects(arrays: Iterable[np.ndarray]) -> np.ndarray:
   arrays = list(arrays)
