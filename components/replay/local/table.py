@@ -188,9 +188,9 @@ class Table:
     self._size = 0
     self._queues = WriterQueues(num_turns)
     # To detect that a single thread inserts and samples.
-    self._owner = threading.get_ident()
+    self._users = {threading.get_ident()}
     self._older_threads = weakref.WeakSet(threading.enumerate())
-    self._is_shared = self._has_writer = False
+    self._has_writer = False
     # Size of the latest request, for the status.
     self._num_asked = 1
     self._lock = threading.Lock()
@@ -264,10 +264,19 @@ class Table:
     with self._lock:
       self._note_user()
       self._num_asked = num_samples
-      if not self._may_sample(num_samples) and not (
-        seconds and self._wait_for_items(num_samples, seconds)
-      ):
-        return None
+      if not self._may_sample(num_samples):
+        if seconds and self._is_alone():
+          raise waits.deadlock(
+            self.description,
+            self._status(),
+            f'insert, and too few items are left to sample {num_samples}',
+            'Continue acting before the next update: `replay.ReplayRatio` '
+            'computes when one is due.',
+          )
+        if not self._has_come.wait_for(
+          lambda: self._may_sample(num_samples), seconds
+        ):
+          return None
       numbers, probabilities = self._draw(num_samples)
       places = numbers % self._max_size
       # They do not change when rows are overwritten.
@@ -341,16 +350,15 @@ class Table:
   # The following methods require the lock.
 
   def _note_user(self) -> None:
-    if threading.get_ident() != self._owner:
-      self._is_shared = True
+    self._users.add(threading.get_ident())
 
   def _is_alone(self) -> bool:
     """Returns whether only this thread, and no newer one, uses the table."""
-    if self._is_shared or not self._has_writer:
-      return False
-    if threading.get_ident() != self._owner:
-      return False
-    return all(one in self._older_threads for one in threading.enumerate())
+    return (
+      self._has_writer
+      and self._users == {threading.get_ident()}
+      and all(one in self._older_threads for one in threading.enumerate())
+    )
 
   def _status(self) -> tables.TableInfo:
     limiter = self._limiter
@@ -367,20 +375,6 @@ class Table:
       inserts=limiter.inserts,
       samples=limiter.samples,
       waiting=waiting,
-    )
-
-  def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
-    """Waits until `num_samples` items may be sampled; returns success."""
-    if self._is_alone():
-      raise waits.deadlock(
-        self.description,
-        self._status(),
-        f'insert, and too few items are left to sample {num_samples}',
-        'Continue acting before the next update: `replay.ReplayRatio` computes '
-        'when one is due.',
-      )
-    return self._has_come.wait_for(
-      lambda: self._may_sample(num_samples), seconds
     )
 
   def _take_in(self) -> None:
