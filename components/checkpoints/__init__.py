@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.checkpoints.checkpoint_store import (
+  from repertory.components.checkpoints.storage import (
     CheckpointManifest,
     CheckpointStore,
+    LockLostError,
     Storage,
+    StorageFolder,
   )
-  from repertory.components.checkpoints.storage_folder import StorageFolder
-  from repertory.components.checkpoints.storage_lock import LockLostError
 
 __all__ = (
   'CheckpointManifest',

@@ -91,12 +91,7 @@ class Checkpointer:
   """Writes and reads the checkpoints of one directory; keeps the newest."""
 
   def __init__(self, directory: str, max_to_keep: int = 2):
-    """Stores the directory; nothing is written yet.
-
-    Args:
-      directory: The directory of the checkpoints.
-      max_to_keep: Number of newest checkpoints kept, at least 1.
-    """
+    """Keeps the newest `max_to_keep` checkpoints; nothing is written yet."""
     self._directory = directory
     self._max_to_keep = max_to_keep
 
@@ -121,24 +116,14 @@ class Checkpointer:
     Returns:
       The checkpoint's folder.
     """
-    for name, array in arrays.items():
-      if array.dtype.hasobject:
-        raise ValueError(
-          f'arrays must hold plain numbers, but {name} has dtype {array.dtype}.'
-        )
     return self.add(
       lambda folder: _write(folder, arrays, state, replay_path, policy)
     )
 
   def add(self, write: Callable[[str], None], least_number: int = 1) -> str:
-    """Adds a checkpoint written by a function; see `save`.
+    """Adds a checkpoint; see `save`.
 
-    Args:
-      write: Creates the folder of the given path, and writes the files there.
-      least_number: Smallest number that the checkpoint may have.
-
-    Returns:
-      The checkpoint's folder.
+    `write` creates the folder of the given path, and writes the files there.
     """
     os.makedirs(self._directory, exist_ok=True)
     self.remove_unfinished()
@@ -215,13 +200,9 @@ class Checkpointer:
 
 
 def prepare_replay(replay_path: str | None, directory: str) -> None:
-  """Prepares a directory with one replay checkpoint, or none.
+  """Prepares a directory with the replay tables of a checkpoint, or none.
 
-  A replay server that starts there restores it.
-
-  Args:
-    replay_path: The tables of a checkpoint; None to start empty.
-    directory: The directory the server will read; its old contents are removed.
+  Its old contents are removed. A replay server that starts there restores it.
   """
   if os.path.lexists(directory):
     _remove_entry(directory)

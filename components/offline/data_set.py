@@ -91,21 +91,12 @@ def discounted_returns(steps: DataSetSteps, discount: float) -> np.ndarray:
     Return of the action at each time step, float64 `[N]`; 0 at the last one of
     an episode, also after truncation.
   """
-  starts = steps.starts
-  lasts = np.append(starts[1:], len(steps.step_type)) - 1
-  found = np.zeros([len(steps.step_type)])
-  # Backward, one time step of all episodes at once; ended ones drop out.
-  rows = lasts - 1
-  is_open = rows >= starts
-  while is_open.any():
-    rows, starts = rows[is_open], starts[is_open]
-    after = rows + 1
-    found[rows] = (
-      steps.reward[after] + discount * steps.discount[after] * found[after]
-    )
-    rows = rows - 1
-    is_open = rows >= starts
-  return found
+  taken = are_actions(steps.step_type).nonzero()[0]
+  rewards, discounts = steps.reward.tolist(), steps.discount.tolist()
+  found = [0.0] * len(steps.step_type)
+  for t in reversed(taken.tolist()):
+    found[t] = rewards[t + 1] + discount * discounts[t + 1] * found[t + 1]
+  return np.array(found)
 
 
 class DataSet(abc.ABC):

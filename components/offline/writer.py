@@ -95,7 +95,7 @@ class RecordingWriter:
 
   def begin(self, timestep: dm_env.TimeStep) -> None:
     """Adds the first time step of all slots, `[B]`; open episodes stay open."""
-    self._end_stream()
+    self.close()
     self._now = timestep
 
   def add(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
@@ -123,10 +123,6 @@ class RecordingWriter:
     Raises:
       RecordingError: If a file cannot be written. Its steps are lost.
     """
-    self._end_stream(keeps_open)
-
-  def _end_stream(self, keeps_open: bool = True) -> None:
-    """Adds the last time step, which has no action, and writes everything."""
     if self._now is None or not self._num_steps:
       return
     now, self._now = self._now, None

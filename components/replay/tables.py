@@ -190,35 +190,23 @@ class TableSpec:
       SettingError: Naming the setting to change.
     """
     called = rate_limiters.NamesOf(names)
-    if self.max_size > _MAX_INTEGER:
-      raise SettingError(
-        called['max_size'],
-        f"of table '{self.name}' must be at most {_MAX_INTEGER}, got "
-        f'{self.max_size}.',
-      )
-    if self.rate_limit:
-      self._check_limit(self.rate_limit, batch_size, items_per_insert, called)
-    elif self.max_size < batch_size + items_per_insert:
-      raise SettingError(
-        called['max_size'],
-        f"of queue '{self.name}' must be at least batch_size + items per step "
-        f'= {batch_size} + {items_per_insert} items, or it could fill up '
-        f'before a batch is ready; got {self.max_size}.',
-      )
-
-  def _check_limit(
-    self,
-    limit: rate_limiters.RateLimit,
-    batch_size: int,
-    items_per_insert: int,
-    called: Mapping[str, str],
-  ) -> None:
     of_table, max_size = f"of table '{self.name}'", self.max_size
-    ratio, min_size = limit.samples_per_insert, limit.min_size
-    if max_size < 1:
+    if max_size > _MAX_INTEGER:
       raise SettingError(
-        called['max_size'], f'{of_table} must be at least 1, got {max_size}.'
+        called['max_size'],
+        f'{of_table} must be at most {_MAX_INTEGER}, got {max_size}.',
       )
+    limit = self.rate_limit
+    if limit is None:
+      if max_size < batch_size + items_per_insert:
+        raise SettingError(
+          called['max_size'],
+          f"of queue '{self.name}' must be at least batch_size + items per "
+          f'step = {batch_size} + {items_per_insert} items, or it could fill '
+          f'up before a batch is ready; got {max_size}.',
+        )
+      return
+    ratio, min_size = limit.samples_per_insert, limit.min_size
     if min_size > max_size:
       raise SettingError(
         called['min_size'],

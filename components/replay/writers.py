@@ -119,10 +119,6 @@ class Writer(abc.ABC):
   def _ask(self) -> tables.TableInfo:
     """Returns the table's status, or raises the reason why it is unknown."""
 
-  def _explain_wait(self) -> str:
-    """Returns the cause of a wait besides the rate limiter; '' if none."""
-    return ''
-
   def _next_priority(self) -> float:
     """Returns the priority of a new item, if it is valid."""
     priority = self._priority()
@@ -147,6 +143,6 @@ class Writer(abc.ABC):
     status = waits.describe(self.table, self._ask).removesuffix('.')
     return (
       f"table '{self.table.name}' of {self._place} to accept new items; its "
-      'rate limiter blocks actors until the learner has sampled enough'
-      f'{self._explain_wait()}. {status}'
+      f'rate limiter blocks actors until the learner has sampled enough. '
+      f'{status}'
     )

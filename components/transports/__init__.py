@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.transports.demonstrations import Demonstrations
   from repertory.components.transports.in_process import InProcessTransport
   from repertory.components.transports.offline_transport import (
+    Demonstrations,
     OfflineTransport,
     check_offline,
     unlimited,

@@ -1,15 +1,16 @@
-"""Transport of recorded data, which has only a learner side."""
+"""Recorded data: a transport without actors, and demonstrations."""
 
 import contextlib
 import dataclasses
 import json
 import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import dm_env
 import numpy as np
+import tensorflow as tf
 import tree
 
 from repertory.components import adders, offline, replay, specs, types
@@ -25,6 +26,9 @@ _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 _CHUNK_BYTES = 2**22
 # Maximum number of episodes that are cut in parallel.
 _MAX_SLOTS = 256
+
+# The key of demonstrations: no table has it, so new priorities are ignored.
+_NO_KEY = np.uint64(2**64 - 1)
 
 # Files of a snapshot.
 _STATE, _PRIORITIES = 'draws.json', 'priorities.npy'
@@ -100,21 +104,12 @@ class OfflineTransport(in_process.InProcessTransport):
     with local.reading(f'{directory} of a checkpoint'):
       folder = snapshots.find(directory)
       if folder is not None:
-        self._restore(folder)
+        with open(os.path.join(folder, _STATE)) as file:
+          state = json.load(file)
+        path = os.path.join(folder, _PRIORITIES)
+        state['priorities'] = np.load(path, allow_pickle=False)
+        self.is_resumed = self.restore_sampler(state)
     replay.remove_checkpoints(directory)
-
-  def _restore(self, folder: str) -> None:
-    """Restores the sampler from a snapshot."""
-    path = os.path.join(folder, _STATE)
-    if not os.path.exists(path):
-      raise checkpointing.CheckpointError(
-        f'{folder} cannot be read: it is not the state of a sampler.'
-      )
-    with open(path) as file:
-      state = json.load(file)
-    path = os.path.join(folder, _PRIORITIES)
-    priorities = np.load(path, allow_pickle=False)
-    self.is_resumed = self.restore_sampler({**state, 'priorities': priorities})
 
   def _note(
     self, chunks: Iterable[offline.DataSetSteps]
@@ -197,7 +192,11 @@ class OfflineTransport(in_process.InProcessTransport):
   def is_exact(self, actors: transport.ActorState | None) -> bool:
     return True
 
-  def check_restored(self, checkpoint, opened_with) -> None:
+  def check_restored(
+    self,
+    checkpoint: checkpointing.Checkpoint,
+    opened_with: Mapping[str, replay.TableInfo],
+  ) -> None:
     """Does nothing, because all data were read again."""
 
   def take_snapshot(
@@ -243,6 +242,71 @@ def check_offline(experience: experience_lib.Experience) -> None:
       f'its items need outputs of its own policy with each action ({extras}), '
       'which recorded data lack'
     )
+
+
+class Demonstrations(replay.Batches):
+  """Adds uniformly sampled rows of recorded data to every batch.
+
+  Demonstrations are spread evenly over the batch, so that each part of it has
+  its share, and are marked in it, see `types.Sample`. They have no priorities:
+  importance weights treat them as uniform samples from a separate table.
+
+  Attributes:
+    transport: The recorded data, and the state of their sampler.
+    replayed: Batches of the other rows, set by `LearnerSide.mix_in`.
+    is_resumed: Whether sampling resumes from a checkpoint.
+  """
+
+  replayed: replay.Batches
+  is_resumed = False
+
+  def __init__(
+    self,
+    experience: experience_lib.Experience,
+    transport: OfflineTransport,
+  ):
+    """Takes a filled transport of `experience.demonstrated`."""
+    self.transport = transport
+    self._demonstrated = transport.make_learner_side().batches
+    size, count = experience.rows, experience.num_demonstrations
+    # Row i follows ⌊i · count / size⌋ demonstrations.
+    self._is_demonstrated = np.diff(np.arange(size + 1) * count // size) > 0
+
+  @property
+  def element_spec(self) -> types.Sample:
+    size = len(self._is_demonstrated)
+    spec = tree.map_structure(
+      lambda spec: tf.TensorSpec([size, *spec.shape[1:]], spec.dtype),
+      self.replayed.element_spec,
+    )
+    return spec._replace(is_demonstration=tf.TensorSpec([size], tf.bool))
+
+  def __next__(self) -> types.Sample:
+    mixed = tree.map_structure(
+      self._mix, next(self.replayed), next(self._demonstrated)
+    )
+    mixed.keys[self._is_demonstrated] = _NO_KEY
+    return mixed._replace(is_demonstration=self._is_demonstrated)
+
+  def _mix(self, replayed: types.Array, demonstrated: np.ndarray) -> np.ndarray:
+    mixed = np.empty(
+      [len(self._is_demonstrated), *demonstrated.shape[1:]], demonstrated.dtype
+    )
+    mixed[~self._is_demonstrated] = replayed
+    mixed[self._is_demonstrated] = demonstrated
+    return mixed
+
+  def restore(self, state: dict | None) -> None:
+    """Restores `transport.sampler_state()` if it is of the same data."""
+    self.is_resumed = state is not None and self.transport.restore_sampler(
+      state
+    )
+
+  def reset_timeout(self) -> None:
+    self.replayed.reset_timeout()
+
+  def close(self) -> None:
+    self.replayed.close()
 
 
 def _close_episodes(steps: offline.DataSetSteps) -> offline.DataSetSteps:

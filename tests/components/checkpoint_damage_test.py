@@ -227,9 +227,8 @@ def _saved(array):
 
 
 def test_pickles_are_not_saved(directory):
-  with pytest.raises(ValueError, match=r'plain numbers, but w has dtype obj'):
+  with pytest.raises(ValueError, match='Object arrays cannot be saved'):
     checkpointing.Checkpointer(directory).save(
       {'w': np.array([None])}, {'number': 1}
     )
-  assert not os.path.exists(directory)
-  assert _load(directory) is None
+  assert os.listdir(directory) == []

@@ -9,7 +9,7 @@ import pytest
 
 from repertory import launch
 from repertory.components import checkpoints
-from repertory.components.checkpoints import checkpointing, storage_folder
+from repertory.components.checkpoints import checkpointing, storage
 from repertory.launch.cli import commands
 from repertory.launch.experiments import directories
 from repertory.launch.platform import watchdog
@@ -224,9 +224,7 @@ class TestRefusals:
 def _all(folder):
   """Returns all files, except those being written."""
   found = {str(path.relative_to(folder)) for path in folder.rglob('*')}
-  return {
-    name for name in found if not name.endswith(storage_folder.UNFINISHED)
-  }
+  return {name for name in found if not name.endswith(storage.UNFINISHED)}
 
 
 class TestFresh:

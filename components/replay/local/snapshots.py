@@ -23,7 +23,6 @@ import tree
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import tables
-from repertory.components.replay.local import pending
 from repertory.components.replay.local import table as table_lib
 
 # Version of the layout; readers reject others.
@@ -75,10 +74,6 @@ def read(directory: str, table: tables.TableSpec) -> table_lib.Contents | None:
   folder = find(directory)
   if folder is None:
     return None
-  if not os.path.exists(os.path.join(folder, _STATE)):
-    raise checkpointing.CheckpointError(
-      f'{folder} cannot be read: it is not a snapshot of a table.'
-    )
   layout = table.packing
   with reading(folder):
     with open(os.path.join(folder, _STATE)) as file:
@@ -99,7 +94,7 @@ def read(directory: str, table: tables.TableSpec) -> table_lib.Contents | None:
         actors = file.read()
     ordered = [leaves[i] for i in range(len(leaves))]
     return table_lib.Contents(
-      pending.Items(ordered, _load(folder, 'priorities')),
+      table_lib.Items(ordered, _load(folder, 'priorities')),
       actors=actors,
       **{name: state[name] for name in COUNTS},
     )

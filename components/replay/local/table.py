@@ -1,25 +1,44 @@
 """Replay table in this process."""
 
+import collections
 import dataclasses
 import math
 import threading
 import time
 import weakref
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from repertory.components import types
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.replay import batches, rate_limiters, tables, waits
-from repertory.components.replay.local import pending, sum_tree
+from repertory.components.replay.local import sum_tree
 from repertory.components.runtime import nests, signals
 
 # Interval of checks for the end of a wait.
 _SLICE_SECONDS = 0.2
 # Alignment of arrays that TensorFlow uses without a copy.
 _ALIGNMENT = 64
+
+
+class Items(NamedTuple):
+  """Items of a table.
+
+  Attributes:
+    leaves: Leaves in the order of the signature: small ones `[K, ...]`, large
+      ones as objects `[K]`, arrays that never change.
+    priorities: float64 `[K]`.
+  """
+
+  leaves: list[np.ndarray]
+  priorities: np.ndarray
+
+  def part(self, begin: int, end: int | None = None) -> 'Items':
+    """Returns views of the items from `begin` to `end`, exclusive."""
+    leaves = [leaf[begin:end] for leaf in self.leaves]
+    return Items(leaves, self.priorities[begin:end])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,11 +53,95 @@ class Contents:
     actors: Serialized state of the actors, if it is saved; not interpreted.
   """
 
-  items: pending.Items
+  items: Items
   inserts: int
   samples: int
   random: Mapping[str, Any]
   actors: bytes = b''
+
+
+class WriterQueue:
+  """Pending items of one writer, in order, and its turn if there is one."""
+
+  def __init__(self, turn: int | None):
+    self.turn = turn
+    self.num_pending = 0
+    self.is_closed = False
+    self.blocks: collections.deque[Items] = collections.deque()
+
+
+class WriterQueues:
+  """Pending items of all writers, and the order in which they are inserted.
+
+  The order is first come, first served, or round-robin: after the k-th block of
+  one writer comes the k-th block of the next one, whatever their speeds. Closed
+  queues are skipped.
+  """
+
+  def __init__(self, num_turns: int | None):
+    """Starts without queues; `num_turns` is None for first come."""
+    self._num_turns = num_turns
+    self._now = 0
+    self._by_turn: dict[int, WriterQueue] = {}
+    self._order: collections.deque[WriterQueue] = collections.deque()
+
+  def open(self, turn: int | None) -> WriterQueue:
+    """Opens a queue for a writer, at its position in the round-robin order."""
+    queue = WriterQueue(turn)
+    if self._num_turns is None:
+      return queue
+    if turn is None or not 0 <= turn < self._num_turns:
+      raise ValueError(
+        f'turn must be in [0, {self._num_turns}), for this table inserts '
+        f'items of its writers in round-robin order; got {turn}.'
+      )
+    before = self._by_turn.get(turn)
+    if before is not None and not before.is_closed:
+      raise ValueError(
+        f'turn must be unique among open writers, but {turn} is in use.'
+      )
+    self._by_turn[turn] = queue
+    return queue
+
+  def append(self, queue: WriterQueue, items: Items) -> None:
+    """Appends items to a queue."""
+    queue.blocks.append(items)
+    queue.num_pending += len(items.priorities)
+    if self._num_turns is None:
+      self._order.append(queue)
+
+  def first(self) -> WriterQueue | None:
+    """Returns the queue with the next items; None if none can be inserted."""
+    if self._num_turns is None:
+      return self._order[0] if self._order else None
+    for _ in range(self._num_turns):
+      queue = self._by_turn.get(self._now)
+      if queue is None or (not queue.blocks and not queue.is_closed):
+        return None  # Its writer has not written yet.
+      if queue.blocks:
+        return queue
+      self._now = (self._now + 1) % self._num_turns
+    return None
+
+  def advance(self, queue: WriterQueue, num_items: int) -> None:
+    """Records that the first items of a queue were inserted."""
+    queue.num_pending -= num_items
+    items = queue.blocks.popleft()
+    if num_items < len(items.priorities):
+      queue.blocks.appendleft(items.part(num_items))
+    elif self._num_turns is None:
+      self._order.popleft()
+    else:
+      self._now = (self._now + 1) % self._num_turns
+
+  def close(self, queue: WriterQueue) -> None:
+    """Closes a queue and drops its items."""
+    queue.is_closed = True
+    queue.blocks.clear()
+    queue.num_pending = 0
+    self._order = collections.deque(
+      other for other in self._order if other is not queue
+    )
 
 
 class Table:
@@ -64,7 +167,7 @@ class Table:
       table: Description of the table.
       seed: Seed of the sampler.
       num_turns: Number of writers whose items are inserted in round-robin
-        order, see `pending.WriterQueues`; None for no order.
+        order, see `WriterQueues`; None for no order.
     """
     self.description = table
     self._max_size = table.max_size
@@ -77,11 +180,11 @@ class Table:
     self._random = np.random.Generator(np.random.PCG64(seed))
     self._limiter = rate_limiters.Limiter(table.rate_limit, table.max_size)
     self._size = 0
-    self._queues = pending.WriterQueues(num_turns)
+    self._queues = WriterQueues(num_turns)
     # To detect that a single thread inserts and samples.
-    self._owner = threading.get_ident()
+    self._users = {threading.get_ident()}
     self._older_threads = weakref.WeakSet(threading.enumerate())
-    self._is_shared = self._has_writer = False
+    self._has_writer = False
     # Size of the latest request, for the status.
     self._num_asked = 1
     self._lock = threading.Lock()
@@ -94,21 +197,21 @@ class Table:
 
   # For writers.
 
-  def open_queue(self, turn: int | None) -> pending.WriterQueue:
-    """Opens a queue for a writer; see `pending.WriterQueues`."""
+  def open_queue(self, turn: int | None) -> WriterQueue:
+    """Opens a queue for a writer; see `WriterQueues`."""
     with self._lock:
       self._note_user()
       self._has_writer = True
       return self._queues.open(turn)
 
-  def close_queue(self, queue: pending.WriterQueue) -> None:
+  def close_queue(self, queue: WriterQueue) -> None:
     """Closes a queue and drops its items."""
     with self._lock:
       self._queues.close(queue)
       self._has_taken.notify_all()
       self._take_in()
 
-  def put(self, queue: pending.WriterQueue, items: pending.Items) -> int:
+  def put(self, queue: WriterQueue, items: Items) -> int:
     """Inserts items or queues them; returns the length of the queue."""
     with self._lock:
       self._note_user()
@@ -121,7 +224,7 @@ class Table:
       return queue.num_pending
 
   def wait_for_queue(
-    self, queue: pending.WriterQueue, num_pending: int, seconds: float
+    self, queue: WriterQueue, num_pending: int, seconds: float
   ) -> bool:
     """Waits up to `seconds` until a queue is short; returns whether it is.
 
@@ -135,19 +238,14 @@ class Table:
         raise waits.deadlock(
           self.description,
           self._status(),
-          f'sample{self._queues.explain(queue)}, and '
-          f'{queue.num_pending - num_pending} more items do not fit',
+          f'sample, and {queue.num_pending - num_pending} more items do not '
+          'fit',
           'Do the updates that are due before acting: `replay.ReplayRatio` '
           'computes their number.',
         )
       return self._has_taken.wait_for(
         lambda: queue.num_pending <= num_pending, seconds
       )
-
-  def explain_wait(self, queue: pending.WriterQueue) -> str:
-    """Returns the cause of a queue's wait besides the rate limiter, or ''."""
-    with self._lock:
-      return self._queues.explain(queue)
 
   # For the learner.
 
@@ -160,10 +258,19 @@ class Table:
     with self._lock:
       self._note_user()
       self._num_asked = num_samples
-      if not self._may_sample(num_samples) and not (
-        seconds and self._wait_for_items(num_samples, seconds)
-      ):
-        return None
+      if not self._may_sample(num_samples):
+        if seconds and self._is_alone():
+          raise waits.deadlock(
+            self.description,
+            self._status(),
+            f'insert, and too few items are left to sample {num_samples}',
+            'Continue acting before the next update: `replay.ReplayRatio` '
+            'computes when one is due.',
+          )
+        if not self._has_come.wait_for(
+          lambda: self._may_sample(num_samples), seconds
+        ):
+          return None
       numbers, probabilities = self._draw(num_samples)
       places = numbers % self._max_size
       # They do not change when rows are overwritten.
@@ -210,7 +317,7 @@ class Table:
       columns = self._columns if has_leaves else []
       leaves = [column.take(places, axis=0) for column in columns]
       return Contents(
-        pending.Items(leaves, self._priorities[places]),
+        Items(leaves, self._priorities[places]),
         inserts=limiter.inserts,
         samples=limiter.samples,
         random=self._random.bit_generator.state,
@@ -237,16 +344,15 @@ class Table:
   # The following methods require the lock.
 
   def _note_user(self) -> None:
-    if threading.get_ident() != self._owner:
-      self._is_shared = True
+    self._users.add(threading.get_ident())
 
   def _is_alone(self) -> bool:
     """Returns whether only this thread, and no newer one, uses the table."""
-    if self._is_shared or not self._has_writer:
-      return False
-    if threading.get_ident() != self._owner:
-      return False
-    return all(one in self._older_threads for one in threading.enumerate())
+    return (
+      self._has_writer
+      and self._users == {threading.get_ident()}
+      and all(one in self._older_threads for one in threading.enumerate())
+    )
 
   def _status(self) -> tables.TableInfo:
     limiter = self._limiter
@@ -265,20 +371,6 @@ class Table:
       waiting=waiting,
     )
 
-  def _wait_for_items(self, num_samples: int, seconds: float) -> bool:
-    """Waits until `num_samples` items may be sampled; returns success."""
-    if self._is_alone():
-      raise waits.deadlock(
-        self.description,
-        self._status(),
-        f'insert, and too few items are left to sample {num_samples}',
-        'Continue acting before the next update: `replay.ReplayRatio` computes '
-        'when one is due.',
-      )
-    return self._has_come.wait_for(
-      lambda: self._may_sample(num_samples), seconds
-    )
-
   def _take_in(self) -> None:
     """Inserts pending items, as far as the rate limiter allows."""
     num_taken = 0
@@ -294,7 +386,7 @@ class Table:
       self._has_come.notify_all()
       self._has_taken.notify_all()
 
-  def _write(self, items: pending.Items, count: int) -> None:
+  def _write(self, items: Items, count: int) -> None:
     """Writes the first items over the oldest ones."""
     begin = 0
     while begin < count:

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from repertory.components.replay import tables, waits, writers
-from repertory.components.replay.local import pending
 from repertory.components.replay.local import table as table_lib
 
 
@@ -30,7 +29,7 @@ class LocalWriter(writers.Writer):
     super().__init__(table.description, place or waits.WaitPolicy(), **settings)
     self._table = table
     self._turn = turn
-    self._queue: pending.WriterQueue | None = None
+    self._queue: table_lib.WriterQueue | None = None
     self._packing = table.description.packing
 
   def open(self, num_alive: int) -> None:
@@ -56,7 +55,7 @@ class LocalWriter(writers.Writer):
       return
     priorities = np.array([self._next_priority() for _ in range(count)])
     self.num_items += count
-    items = pending.Items(leaves, priorities)
+    items = table_lib.Items(leaves, priorities)
     self._num_pending = self._table.put(self._queue, items)
 
   def is_ahead(self) -> bool:
@@ -78,9 +77,6 @@ class LocalWriter(writers.Writer):
 
   def _ask(self) -> tables.TableInfo:
     return self._table.status()
-
-  def _explain_wait(self) -> str:
-    return self._table.explain_wait(self._queue) if self._queue else ''
 
 
 def _as_objects(arrays: Iterable[np.ndarray]) -> np.ndarray:

@@ -6,14 +6,14 @@ import pathlib
 
 import pytest
 
-from repertory.components.checkpoints import checkpointing, storage_folder
+from repertory.components.checkpoints import checkpointing, storage
 from support.launch import storage_fixture
 from support.launch.storage_fixture import add, fetch, make_store
 
 
 @pytest.fixture(name='folder')
 def _folder(tmp_path):
-  folder = storage_folder.StorageFolder(f'memory://{tmp_path}')
+  folder = storage.StorageFolder(f'memory://{tmp_path}')
   yield folder
   folder.remove('')
 

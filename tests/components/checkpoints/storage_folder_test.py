@@ -5,14 +5,14 @@ import sys
 import pytest
 
 from repertory.components import checkpoints
-from repertory.components.checkpoints import storage_folder
+from repertory.components.checkpoints import storage
 from repertory.components.config.settings import SettingError
 
 
 class TestStorageFolder:
   @pytest.fixture(name='folder', params=['', 'memory://'])
   def _folder(self, request, tmp_path):
-    folder = storage_folder.StorageFolder(f'{request.param}{tmp_path}/folder')
+    folder = storage.StorageFolder(f'{request.param}{tmp_path}/folder')
     yield folder
     folder.remove('')
 
@@ -62,7 +62,7 @@ class TestStorageFolder:
 
 
 def test_short_uploads_are_noticed(tmp_path, monkeypatch):
-  folder = storage_folder.StorageFolder('memory://a')
+  folder = storage.StorageFolder('memory://a')
   monkeypatch.setattr(folder._system, 'size', lambda path: 0)
   (tmp_path / 'b').write_bytes(b'x')
   with pytest.raises(OSError, match='should have 1 bytes, has 0'):

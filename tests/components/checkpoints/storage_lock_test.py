@@ -7,7 +7,7 @@ import time
 import pytest
 
 from repertory.components import checkpoints
-from repertory.components.checkpoints import storage_lock
+from repertory.components.checkpoints import storage
 from repertory.components.config.settings import SettingError
 
 
@@ -20,12 +20,12 @@ def _folder(tmp_path):
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch):
-  monkeypatch.setattr(storage_lock, '_HEARTBEAT_SECONDS', 0.05)
-  monkeypatch.setattr(storage_lock, '_WATCH_SECONDS', 0.5)
+  monkeypatch.setattr(storage, '_HEARTBEAT_SECONDS', 0.05)
+  monkeypatch.setattr(storage, '_WATCH_SECONDS', 0.5)
 
 
 def _make(folder, directory='run'):
-  return storage_lock.StorageLock(folder, 'S', directory)
+  return storage.StorageLock(folder, 'S', directory)
 
 
 def _hold(folder, messages=None, directory='run'):

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 
 from repertory.components import checkpoints
-from repertory.components.checkpoints import checkpointing, storage_folder
+from repertory.components.checkpoints import checkpointing, storage
 
 
 def write_checkpoint(directory, value: int, evaluation=None) -> str:
@@ -75,9 +75,7 @@ class DyingFolder:
   too, as a dead process repairs nothing.
   """
 
-  def __init__(
-    self, folder: storage_folder.StorageFolder, num_calls: int = 10**9
-  ):
+  def __init__(self, folder: storage.StorageFolder, num_calls: int = 10**9):
     self._folder = folder
     self._num_calls = num_calls
     self.calls: list[tuple[str, str]] = []
@@ -90,7 +88,7 @@ class DyingFolder:
     self._folder.upload(path, name)
 
   def publish(self, name, content):
-    half = name + '.0123' + storage_folder.UNFINISHED
+    half = name + '.0123' + storage.UNFINISHED
     self._call('publish', name, lambda: self._half(half, content))
     self._folder.publish(name, content)
 

@@ -5,7 +5,7 @@ import contextlib
 import pytest
 
 from repertory import launch
-from repertory.components.checkpoints import storage_lock
+from repertory.components.checkpoints import storage
 from repertory.launch.experiments import directories
 from repertory.launch.opening import directory as directory_lib
 from repertory.launch.opening import plan, remote_storage
@@ -59,6 +59,6 @@ def opened(experiment, fresh=False):
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
   """Lets runs look often; a module of tests takes it over by its name."""
-  monkeypatch.setattr(storage_lock, '_HEARTBEAT_SECONDS', 0.1)
-  monkeypatch.setattr(storage_lock, '_WATCH_SECONDS', 0.5)
+  monkeypatch.setattr(storage, '_HEARTBEAT_SECONDS', 0.1)
+  monkeypatch.setattr(storage, '_WATCH_SECONDS', 0.5)
   monkeypatch.setattr(remote_storage, '_LOOK_SECONDS', 0.05)

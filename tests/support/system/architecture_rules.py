@@ -75,7 +75,7 @@ _FENCES = {
   'jinja2': ('launch/results/report.py',),
   'wandb': ('launch/experiments/callbacks.py',),
   'optuna': ('launch/sweeps/study.py',),
-  'fsspec': ('components/checkpoints/storage_folder.py',),
+  'fsspec': ('components/checkpoints/storage.py',),
   'imageio_ffmpeg': ('launch/trained/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
 }

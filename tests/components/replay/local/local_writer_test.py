@@ -143,7 +143,7 @@ class TestTurns:
     writer = local_fixture.open_writer(
       table, place, turn=1, max_pending_items=0
     )
-    message = r'round-robin order: number 0 is next, and this is number 1'
+    message = "table 'replay' of this process to accept new items"
     with pytest.raises(TimeoutError, match=message):
       replay_fixture.Call(_put, writer, 1).result()
 
