@@ -94,10 +94,6 @@ class InProcessTransport(transport.Transport):
     one._place, one._turn = place, turn
     return one
 
-  @property
-  def learned(self) -> 'InProcessTransport':
-    return self
-
   def make_writer(self, **settings) -> replay.Writer:
     return local.LocalWriter(
       self._table, self._place, turn=self._turn, **settings
