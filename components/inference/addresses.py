@@ -36,12 +36,11 @@ def listen(
     OSError: If it cannot be bound.
   """
   is_local, host = interface == network_interfaces.LOOPBACK, interface.host
+  family = socket.AF_INET6 if ':' in host else socket.AF_INET
   if is_local:
-    address = f'{_UNIX}repertory-{uuid.uuid4().hex}'
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-  else:
-    family = socket.AF_INET6 if ':' in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    family = socket.AF_UNIX
+  listener = socket.socket(family, socket.SOCK_STREAM)
+  address = f'{_UNIX}repertory-{uuid.uuid4().hex}'
   try:
     listener.bind(_name_of(address) if is_local else (host, 0))
     listener.listen(_BACKLOG)

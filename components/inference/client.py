@@ -30,6 +30,9 @@ class InferenceClient:
 
   A request is answered before the next one is sent. Timesteps that are all LAST
   need no action, and get no answer.
+
+  Attributes:
+    is_waiting: Whether an answer is outstanding.
   """
 
   def __init__(
@@ -67,7 +70,7 @@ class InferenceClient:
     num_rows = len(environment_ids)
     self._frame, self._leaves = frames.make_frame(timestep, num_rows)
     self._answer, self._actions = frames.make_frame(action, num_rows)
-    self._is_waiting = False
+    self.is_waiting = False
     self._sent_at = self._round_trip = 0.0
     try:
       self._stream = addresses.connect(address, timeout_seconds)
@@ -77,20 +80,20 @@ class InferenceClient:
       ) from error
     self._stream.settimeout(_SLICE_SECONDS)
     try:
-      self._shake_hands(
-        caller,
-        environment_ids=[int(i) for i in environment_ids],
-        timestep=frames.describe(timestep),
-        action=frames.describe(action),
-      )
+      message = {
+        'protocol': frames.PROTOCOL,
+        'actor': caller.name,
+        'generation': caller.generation,
+        'token': caller.token,
+        'environment_ids': [int(i) for i in environment_ids],
+        'timestep': frames.describe(timestep),
+        'action': frames.describe(action),
+      }
+      self._send(frames.pack_json(frames.HELLO, message))
+      self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
     except BaseException:
       self._stream.close()
       raise
-
-  @property
-  def is_waiting(self) -> bool:
-    """Whether an answer is outstanding."""
-    return self._is_waiting
 
   def send(self, timestep: dm_env.TimeStep, *, start: bool = False) -> None:
     """Sends timesteps `[B]`, which are answered unless all are LAST.
@@ -120,7 +123,7 @@ class InferenceClient:
     )
     self._sent_at = time.perf_counter()
     self._send(self._frame)
-    self._is_waiting = not is_answerless(self._leaves[0])
+    self.is_waiting = not is_answerless(self._leaves[0])
 
   def receive(self) -> types.Nest:
     """Waits for the actions `[B, ...]`; the next call reuses the arrays.
@@ -132,7 +135,7 @@ class InferenceClient:
       TimeoutError: If no answer came in time.
     """
     self._receive(frames.ACTION, self._answer, 'actions')
-    self._is_waiting = False
+    self.is_waiting = False
     self._round_trip = time.perf_counter() - self._sent_at
     return self._to_action(self._actions)
 
@@ -142,7 +145,7 @@ class InferenceClient:
     Raises:
       As `receive`.
     """
-    if self._is_waiting:
+    if self.is_waiting:
       self.receive()
     self._send(frames.header(frames.BYE, 0))
     self._receive(frames.GOODBYE, bytearray(frames.HEADER_SIZE), 'a goodbye')
@@ -150,14 +153,6 @@ class InferenceClient:
   def close(self) -> None:
     """Closes the connection."""
     self._stream.close()
-
-  def _shake_hands(self, caller: callers.Caller, **message) -> None:
-    message.update(
-      actor=caller.name, generation=caller.generation, token=caller.token
-    )
-    message['protocol'] = frames.PROTOCOL
-    self._send(frames.pack_json(frames.HELLO, message))
-    self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
 
   def _send(self, data: bytes | memoryview) -> None:
     self._transfer(memoryview(data), self._stream.send, 'it to take timesteps')

@@ -57,7 +57,9 @@ def header(kind: int, size: int, round_trip: float = 0.0) -> bytes:
   return _HEADER.pack(_MAGIC, kind, size, microseconds)
 
 
-def parse_header(data: bytes | memoryview) -> tuple[int, int, float]:
+def parse_header(
+  data: bytes | bytearray | memoryview,
+) -> tuple[int, int, float]:
   """Returns kind, payload size and the seconds of the last round trip.
 
   Raises:
@@ -78,7 +80,7 @@ def pack_json(kind: int, message: Mapping[str, Any]) -> bytes:
   return header(kind, len(payload)) + payload
 
 
-def parse_json(payload: bytes | memoryview) -> dict[str, Any]:
+def parse_json(payload: bytes | bytearray) -> dict[str, Any]:
   """Returns the message of a handshake.
 
   Raises:

@@ -193,11 +193,9 @@ class Session:
 
   def make_seed(self, *purpose: int) -> int:
     """Returns the seed of a purpose, which changes in every resumed run."""
-    return self.make_lasting_seed(self.counts['runs'], *purpose)
-
-  def make_lasting_seed(self, *purpose: int) -> int:
-    """Returns the seed of a purpose, which stays in resumed runs."""
-    return argument_checks.combine_seeds([self.experiment.seed, *purpose])
+    return argument_checks.combine_seeds(
+      [self.experiment.seed, self.counts['runs'], *purpose]
+    )
 
   def environment_seeds(self, ids: Sequence[int]) -> list[int]:
     """Returns the seeds of environments, derived from their ids."""

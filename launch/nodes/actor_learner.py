@@ -139,7 +139,7 @@ class ActorLearnerNode(actor.ActorNode):
     context.report_start('fetching its initial state')
     own, start = self._begin(own)
     self._own = own
-    self._sent_at = 0.0
+    self._reported_at = 0.0
     self._messages = statuses.Rates()
     with (
       context.initializing(),
@@ -187,18 +187,15 @@ class ActorLearnerNode(actor.ActorNode):
   def run(self) -> None:
     with contextlib.suppress(signals.Stopped):
       super().run()
-    self._exchange(sends_variables=True)
+    self._report_learner()
     self.learner.finish()
 
   def report(self) -> reports.HeartbeatReply:
-    reply = super().report()
     now = time.monotonic()
-    sends_variables = now - self._sent_at > gossip_node_lib.PERIOD_SECONDS
-    distance = self._exchange(sends_variables)
-    if sends_variables:
-      self._sent_at = now
-      self._write_row(distance)
-    return reply
+    if now - self._reported_at > gossip_node_lib.PERIOD_SECONDS:
+      self._reported_at = now
+      self._report_learner()
+    return super().report()
 
   def close(self) -> None:
     """Closes learner and actor."""
@@ -248,17 +245,14 @@ class ActorLearnerNode(actor.ActorNode):
     checkpointing.prepare_replay(checkpoint.replay_path, own.replay_directory)
     return checkpoint.state['counts']
 
-  def _exchange(self, sends_variables: bool) -> float:
-    """Reports to the gossip node; returns the distance from the mean."""
-    learned = b''
-    if sends_variables:
-      learned = pickle.dumps(self.learner.learner.get_learned())
-    return self._gossip.exchange(
-      self._caller, self.learner.version, self.learner.statuses(), learned
+  def _report_learner(self) -> None:
+    """Reports to the gossip node, and writes a log row."""
+    distance = self._gossip.exchange(
+      self._caller,
+      self.learner.version,
+      self.learner.statuses(),
+      pickle.dumps(self.learner.learner.get_learned()),
     )
-
-  def _write_row(self, distance: float) -> None:
-    """Writes a log row, which the display shows, too."""
     one = self.learner.participant
     (rate,) = self._messages.measure(one.num_messages if one else 0)
     row = {

@@ -68,12 +68,9 @@ class BellmanUpdaterNode(node.Node):
       (self._end.batches.element_spec, tf.TensorSpec([2], tf.int32)),
       session.jit_compile,
     )
-    # Seeds depend on the batches replay has given: they differ after a restart
-    # of this node, and continue after the run was resumed.
-    experience = session.experience
-    drawn = self._end.statuses()[experience.table.name].samples
-    self._first_batch = drawn // experience.batch_size
-    self._seed = session.make_lasting_seed(session_lib.TARGETS, index)
+    self._seed = session.make_seed(
+      session_lib.TARGETS, index, context.generation
+    )
     self._num_batches = 0
     self._has_begun = self._is_ending = False
     self._rates = statuses.Rates()
@@ -104,8 +101,7 @@ class BellmanUpdaterNode(node.Node):
         )
       return False
     self._variable_client.update()
-    number = (self._first_batch + self._num_batches) % _SEED_SIZE
-    seed = np.array([self._seed, number], np.int32)
+    seed = np.array([self._seed, self._num_batches % _SEED_SIZE], np.int32)
     leaves = self._compute(*tree.flatten(sample), seed)
     version = np.full([self._num_rows], self._variable_client.version, np.int64)
     self._num_batches += 1

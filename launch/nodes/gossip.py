@@ -66,14 +66,10 @@ class GossipNode(learning.CheckpointingNode):
     self._means = LearnerMean(names, self._deposits.saved)
     self._begin_with(self._means, self._deposits)
     if session.is_resumed and not all(map(self._deposits.kept_of, names)):
-      all_begin = (
-        f'all {len(names)} learners begin' if len(names) > 1
-        else 'the learner begins'
-      )  # fmt: skip
       self._coordinator.warn(
         self.name,
-        f'{all_begin} with the mean of the checkpoint and empty tables, since '
-        'it was written with another number of learners or another topology',
+        'all begin with the mean of the checkpoint and empty tables, since it '
+        'was written with another number of learners or another topology',
       )
     # Of each learner: its table statuses, and its distance from the mean.
     self._tables: dict[str, Mapping[str, replay.TableInfo]] = {}
@@ -169,13 +165,9 @@ class GossipNode(learning.CheckpointingNode):
     tables: Mapping[str, replay.TableInfo],
     learned: bytes,
   ) -> float:
-    """Handles a heartbeat; returns the distance of its sender from the mean.
-
-    `learned` are the sender's packed parameters, if it sends them now.
-    """
+    """Takes packed parameters; returns the sender's distance from the mean."""
     name = self._admit(caller).name
-    if learned:
-      self._means.update(name, pickle.loads(learned))
+    self._means.update(name, pickle.loads(learned))
     self._means.count(name, learner_steps)
     self._tables[name] = tables
     return self._distances.get(name, 0.0)

@@ -4,7 +4,7 @@ import dataclasses
 import pickle
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 import tensorflow as tf
 
@@ -177,7 +177,7 @@ class RoundLearnerNode(learner.LearnerNode):
       publisher.newest = variables.Snapshot(tensors, *rest)
     takes_place = True
     while takes_place:
-      rounds.acting = publisher.newest
+      rounds.acting = cast(variables.Snapshot, publisher.newest)
       self.checkpoint_if_due()
       num_updates = self._end.updates_due(self.version)
       is_interrupted = self._interruption.is_set()

@@ -139,7 +139,7 @@ class TestResuming:
     status = _run(
       tmp_path, **dqn, topology=topology_lib.Gossip(4), max_steps=800
     ).status
-    assert 'all 4 learners begin with the mean' in status.message
+    assert 'all begin with the mean' in status.message
     before = _parts_of(tmp_path)[1]
     status = _run(tmp_path, **dqn, topology='single', max_steps=1_200).status
     assert 'in the format of other topologies' in status.message
