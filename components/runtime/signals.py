@@ -29,6 +29,34 @@ class StopSignal(threading.Event):
       raise Stopped
 
 
+def delayed(
+  first: StopSignal,
+  seconds: float,
+  is_worth_it: Callable[[], bool] = lambda: True,
+) -> StopSignal:
+  """Returns a stop signal that follows another one after a delay.
+
+  It leaves time to finish work after the first signal. Code that is done
+  earlier sets it itself.
+
+  Args:
+    first: The signal to follow.
+    seconds: The delay.
+    is_worth_it: Called once after the first signal, in another thread; if
+      false, there is no delay.
+  """
+  late = StopSignal()
+
+  def follow() -> None:
+    first.wait()
+    if is_worth_it():
+      late.wait(seconds)
+    late.set()
+
+  threading.Thread(target=follow, name='delayed_stop', daemon=True).start()
+  return late
+
+
 def wait_for(
   attempt: Callable[[float], bool],
   waiting_for: Callable[[], str],

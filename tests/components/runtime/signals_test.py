@@ -36,6 +36,34 @@ def test_stop_signal():
     stop.check()
 
 
+class TestDelayed:
+  def test_follows_later(self):
+    first = signals.StopSignal()
+    late = signals.delayed(first, 0.3)
+    first.set()
+    since = time.monotonic()
+    assert not late.wait(0.01)
+    late.check()
+    assert late.wait(60)
+    assert time.monotonic() - since >= 0.29
+    with pytest.raises(signals.Stopped):
+      late.check()
+
+  def test_is_set_at_once_if_it_is_not_worth_it(self):
+    first = signals.StopSignal()
+    late = signals.delayed(first, 3600, lambda: False)
+    assert not late.wait(0.1)
+    first.set()
+    assert late.wait(60)
+
+  def test_may_be_set_before(self):
+    first = signals.StopSignal()
+    late = signals.delayed(first, 3600)
+    late.set()
+    assert not first.is_set()
+    first.set()  # Ends its thread.
+
+
 def test_repeats_short_attempts():
   slices = []
 
