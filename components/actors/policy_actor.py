@@ -1,4 +1,4 @@
-"""Actor with a local policy."""
+"""Actor with a local policy, and the adapter of actors to one environment."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -129,3 +129,42 @@ class PolicyActor(core.Actor):
     """Fetches new variables."""
     if self._variables is not None:
       self._variables.update(wait)
+
+
+class Unbatched(core.Actor):
+  """Adapts a batched actor to one environment without a batch axis.
+
+  The result can run in `acme.EnvironmentLoop`.
+  """
+
+  def __init__(self, actor: core.Actor):
+    """Stores an actor for batches of one."""
+    self._actor = actor
+
+  def select_action(self, observation: types.Nest) -> types.Nest:
+    action = self._actor.select_action(_add_axis(observation))
+    return tree.map_structure(lambda leaf: leaf[0], action)
+
+  def observe_first(self, timestep: dm_env.TimeStep) -> None:
+    self._actor.observe_first(_batch_of_one(timestep))
+
+  def observe(self, action: types.Nest, next_timestep: dm_env.TimeStep) -> None:
+    self._actor.observe(_add_axis(action), _batch_of_one(next_timestep))
+
+  def update(self, wait: bool = False) -> None:
+    self._actor.update(wait)
+
+
+def _add_axis(nest: types.Nest) -> types.Nest:
+  return tree.map_structure(lambda leaf: np.asarray(leaf)[None], nest)
+
+
+def _batch_of_one(timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+  """Adds the batch axis; the first timestep's None become 0 and 1."""
+  is_first = timestep.first()
+  return dm_env.TimeStep(
+    step_type=np.asarray([timestep.step_type], np.int32),
+    reward=np.asarray([0 if is_first else timestep.reward], np.float32),
+    discount=np.asarray([1 if is_first else timestep.discount], np.float32),
+    observation=_add_axis(timestep.observation),
+  )

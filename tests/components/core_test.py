@@ -8,6 +8,7 @@ from repertory.components import actors, interfaces, learners, types
 
 def test_parts_are_acmes_kind():
   assert issubclass(actors.PolicyActor, acme_core.Actor)
+  assert issubclass(actors.Unbatched, acme_core.Actor)
   assert issubclass(learners.GradientLearner, acme_core.Learner)
 
 

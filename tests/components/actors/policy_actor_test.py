@@ -1,8 +1,10 @@
 """Tests of `components/actors/policy_actor.py`."""
 
+import acme
 import dm_env
 import numpy as np
 import tensorflow as tf
+from acme.utils import loggers as acme_loggers
 
 from repertory.components import actors, interfaces, variables
 from repertory.components.runtime import compilation
@@ -146,3 +148,35 @@ class TestPolicyActor:
     actor.observe(action, environments.step(action))
     actor.update()
     assert action.tolist() == [1]
+
+
+class TestUnbatched:
+  def test_runs_in_acmes_loop(self):
+    adder = recording_adder.RecordingAdder()
+    environment = catch.Catch(seed=3)
+    actor = actors.PolicyActor(
+      counting_policy.CountingPolicy(),
+      environment.observation_spec(),
+      [2],
+      adder=adder,
+    )
+    logger = acme_loggers.InMemoryLogger()
+    loop = acme.EnvironmentLoop(
+      environment, actors.Unbatched(actor), logger=logger
+    )
+    loop.run(num_episodes=30)
+    rows = logger.data
+    assert len(rows) == 30
+    assert {row['episode_length'] for row in rows} == {9}
+    # The same actions in every episode: some balls are caught, some not.
+    assert {float(row['episode_return']) for row in rows} == {-1, 1}
+    assert len(adder.calls) == 30 * 10
+    kind, first = adder.calls[0]
+    assert kind == 'first'
+    assert (first.reward.tolist(), first.discount.tolist()) == ([0], [1])
+    for step, (action, timestep, extras) in enumerate(adder.calls[1:10]):
+      # The policy of id 2 counts from 0 in each episode.
+      assert action.tolist() == [(2 + step) % 3]
+      assert extras['count'].tolist() == [step]
+      assert timestep.observation.shape == (1, 10, 5)
+      assert timestep.last().tolist() == [step == 8]
