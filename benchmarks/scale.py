@@ -153,7 +153,7 @@ def _session(num_actors: int, learns: bool) -> Iterator[Any]:
       checkpoint_replay=False,
     )
     checked = plan.make_plan(experiment, 'distributed')
-    with directory.open_run(checked) as run:
+    with directory_lib.open_run(checked) as run:
       yield run.make_session()
 
 

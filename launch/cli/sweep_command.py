@@ -216,14 +216,16 @@ def _try_new_combinations(
   if not fresh:
     there = sweeps.sweep.load(directory)
   runs = plan.untried(there)
+  if not runs:
+    return
   # Nothing is written to the directories.
-  refused = runs and cli.dry_runs.find_refused(
+  refused = cli.dry_runs.find_refused(
     [
       [*run.arguments, f'--directory={os.path.join(directory, run.path)}']
       for run in runs
     ]
   )
-  if not refused:
+  if refused is None:
     return
   index, problem = refused
   own = ' '.join(

@@ -28,6 +28,7 @@ def connected(host='localhost'):
   ):
     assert select.select([listener], [], [], DEADLINE_SECONDS)[0]
     accepted = addresses.accept(listener)
+    assert accepted is not None
     accepted.settimeout(DEADLINE_SECONDS)
     with accepted:
       yield address, stream, accepted
