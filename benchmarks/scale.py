@@ -48,6 +48,7 @@ from absl import app, flags
 from repertory import launch
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, local_nodes
+from repertory.launch.opening import directory as directory_lib
 from repertory.launch.opening import plan
 from repertory.launch.topologies import distributed
 

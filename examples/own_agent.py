@@ -5,7 +5,7 @@
     repertory train --agent=examples.own_agent:OwnBuilder --env=catch:6x5
 
 - Its network has layer normalization; DQN's does not.
-- Its actors may run further ahead of the learner.
+- Its replay table samples items of large errors more often.
 - It explores by sampling from softmax(values / temperature), with a different
   temperature in each environment, instead of ε-greedily.
 
@@ -104,10 +104,7 @@ class OwnBuilder(dqn.DQNBuilder):
 
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)
-    limit = experience.table.rate_limit
-    assert limit is not None  # It is no queue.
-    limit = dataclasses.replace(limit, error_buffer=2 * limit.error_buffer)
-    return experience.with_table(rate_limit=limit)
+    return experience.with_table(priority_exponent=0.9)
 
   def make_policy(self, network, acting):
     if acting.evaluation:  # Greedy, as in DQN's evaluation.

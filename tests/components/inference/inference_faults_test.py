@@ -12,6 +12,8 @@ from support.replay import replay_fixture
 
 DEADLINE_SECONDS = inference_fixture.DEADLINE_SECONDS
 
+_INT = np.dtype(np.int32)
+
 
 class TestRefusal:
   def check(self, cases, before=()):
@@ -45,8 +47,8 @@ class TestRefusal:
 
   def test_hello(self):
     other_specs = {
-      'timestep': frames.describe([((), np.int32), ((3,), np.int32)]),
-      'action': frames.describe([((), np.int32)]),
+      'timestep': frames.describe([((), _INT), ((3,), _INT)]),
+      'action': frames.describe([((), _INT)]),
     }
     changes = [
       ({'protocol': 1}, r'protocol must be 3, got 1\.'),
