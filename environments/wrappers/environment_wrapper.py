@@ -8,6 +8,7 @@ from repertory.environments.batches.layout import (
   EnvironmentContractError,
   Nest,
 )
+from repertory.environments.rendering import rendering
 from repertory.environments.values import argument_checks, casting
 
 
@@ -15,7 +16,7 @@ class EnvironmentWrapper(dm_env.Environment):
   """Forwards all calls to an environment; subclasses override some.
 
   One that changes timesteps overrides `_convert`. Further attributes, such as
-  `info` and `render`, are those of the wrapped environment.
+  `info` and `render_fps`, are those of the wrapped environment.
   """
 
   def __init__(self, environment: dm_env.Environment):
@@ -56,6 +57,10 @@ class EnvironmentWrapper(dm_env.Environment):
 
   def discount_spec(self) -> Nest:
     return self._environment.discount_spec()
+
+  def render(self) -> Any:
+    """Renders the wrapped environment: see `rendering`."""
+    return rendering.render(self._environment)
 
   def close(self) -> None:
     self._environment.close()

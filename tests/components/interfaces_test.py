@@ -1,10 +1,5 @@
 """Tests of the checks of policies and updates in their first calls."""
 
-import collections
-import time
-import types as builtins
-from typing import Any
-
 import numpy as np
 import pytest
 import sonnet as snt
@@ -12,7 +7,7 @@ import tensorflow as tf
 
 from repertory.components import interfaces, learners, types
 from repertory.components.runtime import compilation
-from repertory.launch.coordination import coordinator
+from repertory.launch.coordination import logs
 
 _SAMPLE = types.Sample(
   data=tf.ones([4, 3]),
@@ -112,10 +107,7 @@ def test_wrong_results_are_named(result, message):
 
 
 def test_metrics_have_other_names_than_the_position_in_logs():
-  session: Any = builtins.SimpleNamespace(
-    counts=collections.Counter(), elapsed_seconds=0.0
-  )
-  for name in coordinator.Progress(session, time.monotonic).position:
+  for name in logs._POSITION:
     update = _Update(interfaces.UpdateResult({name: 1.0}))
     with pytest.raises(ValueError, match=f"Metric '{name}' of _Update"):
       _trace(update)
