@@ -29,12 +29,16 @@ def _train(values, settings, positional) -> int:
     experiment = factory.make_experiment(values, settings)
     with interrupts.exiting_on_interrupt():
       run_experiment = launch.opening.run.run
-  result = run_experiment(
-    experiment,
-    topology=topology,
-    launch_type=launch_type,
-    fresh=values.fresh,
-  )
+  try:
+    result = run_experiment(
+      experiment,
+      topology=topology,
+      launch_type=launch_type,
+      fresh=values.fresh,
+    )
+  except launch.NodeError:
+    print(f'Logs:        {experiment.directory}/logs')
+    raise
   status = result.status
   if result.interrupted == signal.SIGHUP:
     terminal.let_go()  # Otherwise printing would fail.

@@ -133,6 +133,7 @@ class TestProcesses:
     assert ended.left == []
     assert f"Node '{node}' failed" in ended.output
     assert 'signal 9' in ended.output
+    assert 'run/logs\n' in ended.output
 
   @pytest.mark.chaos
   def test_ctrl_c_while_the_nodes_start_ends_them(self, tmp_path):
