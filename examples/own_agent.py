@@ -105,6 +105,7 @@ class OwnBuilder(dqn.DQNBuilder):
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)
     limit = experience.table.rate_limit
+    assert limit is not None  # Only queues have none.
     limit = dataclasses.replace(limit, error_buffer=2 * limit.error_buffer)
     return experience.with_table(rate_limit=limit)
 
