@@ -17,6 +17,7 @@ processes. The third selects it by its import path, with flags for all settings.
 import dataclasses
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import sonnet as snt
@@ -104,8 +105,7 @@ class OwnBuilder(dqn.DQNBuilder):
 
   def experience(self, spec, num_environments):
     experience = super().experience(spec, num_environments)
-    limit = experience.table.rate_limit
-    assert limit is not None  # Only queues have none.
+    limit: Any = experience.table.rate_limit  # None for queues only.
     limit = dataclasses.replace(limit, error_buffer=2 * limit.error_buffer)
     return experience.with_table(rate_limit=limit)
 
