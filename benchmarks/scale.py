@@ -137,7 +137,7 @@ def measure(num_actors: int, *, learns: bool = False) -> Row:
 
 @contextlib.contextmanager
 def _session(num_actors: int, learns: bool) -> Iterator[Any]:
-  with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+  with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
     experiment = launch.make_experiment(
       'dqn',
       _ENVIRONMENT.value,
@@ -147,7 +147,7 @@ def _session(num_actors: int, learns: bool) -> Iterator[Any]:
         'max_replay_size': _MANY,
         'min_replay_size': 500 if learns else _MANY,
       },
-      directory=os.path.join(directory, 'run'),
+      directory=os.path.join(folder, 'run'),
       num_actors=num_actors,
       environments_per_actor=1,
       evaluation_episodes=0,

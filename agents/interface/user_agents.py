@@ -11,9 +11,11 @@ body precedes the constructor.
 """
 
 import importlib
+import inspect
 import itertools
 import sys
 import typing
+from collections.abc import Mapping
 from typing import Any
 
 from repertory.agents.interface import agent_config
@@ -40,9 +42,26 @@ def find(name: str) -> Agent:
       f'a subclass of {base.__module__}.Builder',
       f'a {type(found).__name__}, {getattr(found, "__name__", found)}',
     )
-  presets = getattr(sys.modules[name.partition(':')[0]], 'PRESETS', {})
-  description = (found.__doc__ or '').strip().partition('\n')[0]
+  if missing := ', '.join(sorted(found.__abstractmethods__)):
+    raise _refuse(name, f'a builder that implements {missing}', 'none of these')
   config_class = _find_config_class(name, found)
+  signature = inspect.signature(found)
+  try:
+    signature.bind(config_class)
+  except TypeError as error:
+    own = found.__name__
+    raise _refuse(
+      name, f'{own}(config) to create it', f'{own}{signature}: {error}'
+    ) from error
+  presets = getattr(sys.modules[name.partition(':')[0]], 'PRESETS', {})
+  is_nested = isinstance(presets, Mapping) and all(
+    isinstance(one, Mapping) for one in presets.values()
+  )
+  if not is_nested:
+    raise _refuse(
+      name, 'PRESETS to be a dictionary of settings by preset', presets
+    )
+  description = (found.__doc__ or '').strip().partition('\n')[0]
   return Agent(name, description, config_class, presets, builder=name)
 
 

@@ -113,10 +113,10 @@ class GymnasiumAdapter(dm_env.Environment):
     self.info: Mapping[str, Any] = {}
     self._seed: int | None = seed
     self._observation_spec, self._decode, _ = gymnasium_spaces.make_codec(
-      gym_env.observation_space, 'observation_space'
+      getattr(gym_env, 'observation_space', None), 'observation_space'
     )
     self._action_spec, _, self._encode = gymnasium_spaces.make_codec(
-      gym_env.action_space, 'action_space'
+      getattr(gym_env, 'action_space', None), 'action_space'
     )
     self._ended = True
 

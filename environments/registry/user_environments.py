@@ -22,6 +22,12 @@ _BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
 _SEED, _RENDER_MODE = 'seed', 'render_mode'
 _CHANNELS_FIRST = 'channels_first'
 
+# Of dm_env's interface, which need not be its base class.
+_METHODS = (
+  'reset', 'step', 'observation_spec', 'action_spec', 'reward_spec',
+  'discount_spec', 'close',
+)  # fmt: skip
+
 
 def find_makers(name: str, renders: bool) -> families.Makers:
   """Imports what a name refers to, see `registry.EnvironmentFactory`.
@@ -106,7 +112,7 @@ def _make(
   gymnasium = sys.modules.get('gymnasium')
   if gymnasium is not None and isinstance(made, gymnasium.Env):
     return adapters.gymnasium_adapter.GymnasiumAdapter(made, seed)
-  if isinstance(made, dm_env.Environment):
+  if all(callable(getattr(made, method, None)) for method in _METHODS):
     return made
   raise _error(
     name,

@@ -61,8 +61,8 @@ def _runs(values, settings, positional) -> int:
     flag(
       'what',
       'Quantities to plot, separated by commas: return (of evaluations), '
-      'training_return, losses, ratio (of samples per insert to its target), '
-      'lag (of the policy), speed, or <log>.<column>, as in learner.loss.',
+      'training_return, losses, ratio (samples per insert), lag (of the '
+      'policy), speed, or <log>.<column>, as in learner.loss.',
       ['return'],
     ),
     *_FLAGS,

@@ -86,7 +86,7 @@ class Logs:
         for line in file:
           try:
             row = json.loads(line)
-          except ValueError:
+          except (ValueError, RecursionError):
             continue
           if isinstance(row, dict):
             found.append(row)

@@ -85,15 +85,24 @@ class SweepManifest:
     }
 
   def save(self) -> None:
-    """Writes the file atomically."""
-    unfinished = os.path.join(self.directory, UNFINISHED)
+    """Writes the file atomically; raises SettingError if it cannot."""
+    path, unfinished = (
+      os.path.join(self.directory, name) for name in (FILE, UNFINISHED)
+    )
     contents = {'version': _VERSION, **dataclasses.asdict(self)}
     del contents['directory']
-    with open(unfinished, 'w') as file:
-      json.dump(contents, file, indent=1)
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(unfinished, os.path.join(self.directory, FILE))
+    try:
+      with open(unfinished, 'w') as file:
+        json.dump(contents, file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+      os.replace(unfinished, path)
+    except OSError as error:
+      raise SettingError(
+        'directory',
+        f'must be writable, got {self.directory}: {path}: {error.strerror}. '
+        'The same command resumes the sweep.',
+      ) from error
 
   def add_grid(
     self,
@@ -112,7 +121,7 @@ class SweepManifest:
     differences = {}
     for _, settings in asked:
       for name, (there, now) in _compare(fulls, settings, axes).items():
-        if name == _STEPS and there < now:
+        if name == _STEPS and isinstance(there, int) and there < now:
           grown = {_STEPS: now}
         else:
           differences[name] = (there, now)
@@ -270,4 +279,7 @@ def _parse(directory: str, contents: dict[str, Any]) -> SweepManifest:
   manifest.fixed = update(manifest.fixed)
   manifest.axes = list(map(reward_model_config.renamed, manifest.axes))
   manifest.groups = {name: update(own) for name, own in manifest.groups.items()}
+  for path in manifest.codes:
+    if os.path.dirname(path) not in manifest.groups:
+      raise ValueError(f'its runs must be of its groups, got {path!r}')
   return manifest

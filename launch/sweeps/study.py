@@ -172,13 +172,20 @@ def _open_journal(manifest: manifest_lib.SweepManifest) -> optuna.Study:
     )
   # Otherwise Optuna prints a line for each trial.
   optuna.logging.set_verbosity(optuna.logging.WARNING)
-  return optuna.create_study(
-    storage=optuna.storages.JournalStorage(journal.JournalFileBackend(path)),
-    study_name=NAME,
-    direction='maximize',
-    pruner=optuna.pruners.MedianPruner(),
-    load_if_exists=True,
-  )
+  try:
+    return optuna.create_study(
+      storage=optuna.storages.JournalStorage(journal.JournalFileBackend(path)),
+      study_name=NAME,
+      direction='maximize',
+      load_if_exists=True,
+    )
+  except Exception as error:  # Broken content may raise anything.
+    raise SettingError(
+      'directory',
+      f'must have a readable {manifest_lib.STUDY_FILE}, got {path}: '
+      f'{type(error).__name__}: {error}. Restore it, or choose another '
+      'directory.',
+    ) from error
 
 
 def _is_range(one: object) -> bool:

@@ -3,6 +3,7 @@
 import collections
 import contextlib
 import dataclasses
+import glob
 import os
 import signal
 import subprocess
@@ -67,22 +68,31 @@ def opened(
   hidden = os.path.join(directory, _HIDDEN)
   with contextlib.ExitStack() as held:
     held.enter_context(directories.hold(hidden))
+    _check_unused(directory)
     if fresh and os.listdir(directory) != [_HIDDEN]:
       directories.set_aside(directory)
       held.enter_context(directories.hold(hidden))
     manifest = load(directory)
-    for path, code in manifest.codes.items():
-      run = os.path.join(directory, path)
-      if code is None and directories.is_held(run):
+    plan.open(manifest)
+    _check_links(directory, *manifest.groups, *manifest.codes)
+    manifest.save()
+    yield manifest
+
+
+def _check_unused(directory: str) -> None:
+  """Refuses a directory in which a run still writes, by its path."""
+  for inside in ('', '*', os.path.join('*', '*')):
+    path = os.path.join(glob.escape(directory), inside, directories.LOCK)
+    for run in map(os.path.dirname, sorted(glob.glob(path))):
+      is_held = False
+      with contextlib.suppress(OSError):  # `train` refuses links and such.
+        is_held = directories.is_held(run)
+      if is_held:
         raise SettingError(
           'directory',
           f'must not be in use, but a run still writes to {run}. Runs of a '
           'sweep that was killed end by themselves; try again then.',
         )
-    plan.open(manifest)
-    _check_links(directory, *manifest.groups, *manifest.codes)
-    manifest.save()
-    yield manifest
 
 
 def load(directory: str) -> manifest_lib.SweepManifest:

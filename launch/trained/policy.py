@@ -238,9 +238,12 @@ class TrainedPolicy:
       batch axis; if not, B is 1.
     """
     leaves = self._layout.flatten(observation)
-    first_spec = self._layout.specs[0]
-    is_batch = np.ndim(leaves[0]) == len(first_spec.shape) + 1
-    rows = (len(leaves[0]),) if is_batch else ()
+    first, spec = leaves[0], self._layout.specs[0]
+    # Lists are refused below.
+    is_batch = not isinstance(first, (list, tuple)) and (
+      np.ndim(first) == len(spec.shape) + 1
+    )
+    rows = (len(first),) if is_batch else ()
     if rows == (0,):
       raise ValueError('observation: expected at least one row, found none.')
     arrays = []

@@ -200,6 +200,7 @@ class TestFile:
       ({'groups': {'../elsewhere': {'config.lr': 0.1}}}, "'../elsewhere/"),
       ({'groups': {'lr=.1': 3}}, "no attribute 'items'"),
       ({'codes': {'lr=.1/../../seed_0': 0}}, r"got 'lr=.1/\.\."),
+      ({'codes': {'lr=.3/seed_0': 0}}, "got 'lr=.3/seed_0'"),
     ],
   )
   def test_invalid_entries_are_refused(self, manifest, wrong, message):

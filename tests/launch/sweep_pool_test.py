@@ -11,6 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
+from repertory.components.config.settings import SettingError
+from repertory.launch.experiments import directories
 from repertory.launch.sweeps import manifest, sweep
 
 # Creates a file in the run's directory, and then runs its last argument as
@@ -158,3 +160,15 @@ def test_a_second_interrupt_kills_all_at_once(tmp_path):
     pytest.raises(KeyboardInterrupt),
   ):
     _run(tmp_path, runs, 2)
+
+
+@pytest.mark.parametrize('fresh', [False, True])
+def test_a_directory_whose_runs_still_write_is_refused(tmp_path, fresh):
+  # Moved aside, it would be made again, and written to, by such a run.
+  plan: Any = None
+  with (
+    directories.hold(str(tmp_path / 'lr=1/seed_0')),
+    pytest.raises(SettingError, match=r'a run still writes to .*/seed_0'),
+    sweep.opened(str(tmp_path), plan, fresh),
+  ):
+    pass

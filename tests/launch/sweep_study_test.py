@@ -169,6 +169,10 @@ class TestStudy:
   def test_a_missing_journal_is_reported(self, make):
     make().next()
     self.manifest.save()
-    (self.directory / manifest_lib.STUDY_FILE).unlink()
+    journal = self.directory / manifest_lib.STUDY_FILE
+    journal.write_text('no journal\n')
+    with pytest.raises(SettingError, match=r'must have a readable study\.log'):
+      make()
+    journal.unlink()
     with pytest.raises(SettingError, match=r'must have the file study\.log'):
       make()

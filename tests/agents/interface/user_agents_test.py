@@ -143,6 +143,10 @@ _WRONG = """
 
   class NoBuilder: pass
 
+  class Abstract(builder.Builder):
+    config: dqn.DQNConfig
+    def make_network(self, spec): pass
+
   class Silent(builder.Builder):
     def make_network(self, spec): pass
     def make_policy(self, network, acting): pass
@@ -154,6 +158,10 @@ _WRONG = """
 
   class OfUndecorated(dqn.DQNBuilder):
     config: Undecorated
+
+  class Demanding(dqn.DQNBuilder):
+    def __init__(self, config: dqn.DQNConfig, size):
+      super().__init__(config)
 
   class Unknown(dqn.DQNBuilder):
     config: 'Unheard'
@@ -168,6 +176,8 @@ class TestWrong:
       ('own_wrong:OfUndecoratd', ["Did you mean 'OfUndecorated'"]),
       ('own_wrong:make', ['a subclass of repertory.', 'a function, make']),
       ('own_wrong:NoBuilder', ['a subclass of', 'found a type, NoBuilder']),
+      ('own_wrong:Abstract', ['implements experience, make_policy, make_upd']),
+      ('own_wrong:Demanding', ['Demanding(config)', "argument: 'size'"]),
       ('own_wrong:Silent', ['Silent to declare its config', 'no declaration.']),
       ('own_wrong:OfUndecorated', ['a frozen dataclass', 'Undecorated']),
       ('own_wrong:Unknown', ["NameError: name 'Unheard' is not defined"]),
@@ -180,6 +190,12 @@ class TestWrong:
     assert raised.value.setting == 'agent'
     for part in (f"got '{thing}', but ", *expected):
       assert part in str(raised.value)
+
+  @pytest.mark.parametrize('presets', ['[1]', "{'wild': 3}"])
+  def test_presets(self, write_module, presets):
+    write_module('own_agent', f'{_OWN}\n  PRESETS = {presets}')
+    with pytest.raises(settings_lib.SettingError, match='PRESETS to be a dict'):
+      registry.get('own_agent:Own')
 
   def test_module_raises(self, write_module):
     write_module('own_broken', 'import unheard_of')

@@ -22,6 +22,13 @@ _OWN = """
       super().__init__(seed=seed)
       self.seed, self.size, self.step_size = seed, size, step_size
       self.name = name
+
+  class Proxy:
+    def __init__(self, seed):
+      self._own = Own(seed)
+
+    def __getattr__(self, name):
+      return getattr(self._own, name)
 """
 
 _GYMNASIUM = """
@@ -95,6 +102,10 @@ class TestOfDmEnv:
     assert (inner.size, inner.step_size, inner.name) == expected
     assert type(inner.step_size) is float
     assert inner.seed == 3
+
+  def test_needs_no_base_class(self, write_module):
+    write_module('own_module', _OWN)
+    assert registry.make('own_module:Proxy', seed=3).reset().first()
 
   def test_can_be_pickled(self, write_module):
     write_module('own_module', _OWN)

@@ -94,6 +94,11 @@ class TestQuantities:
     np.testing.assert_array_equal(curve.x, [50, 250])
     np.testing.assert_array_equal(curve.middle, [10, 30])
 
+  def test_speed_needs_seconds(self, tmp_path):
+    rows = [{'steps': 1, 'elapsed_seconds': 'x'}, {'steps': 2}]
+    written_runs.write(tmp_path / 'a', actors=rows)
+    assert not _panels(tmp_path, 'speed')
+
   def test_losses_are_those_of_each_agent(self, tmp_path):
     row = {'steps': 1, 'loss': 1.0, 'loss_min': 0.0, 'q_value': 3.0}
     written_runs.write(tmp_path / 'a', learner=[row])

@@ -64,7 +64,7 @@ def test_last_number_is_that_of_the_last_whole_row(folder):
 
 
 def test_lines_that_are_no_objects_are_left_out(folder):
-  logs = _read(
-    folder, '{"node": "a"}\n[1]\nx\n{"node": "b"}\n{"n', 'nodes.jsonl'
-  )
+  deep = '[' * 100_000
+  lines = f'{{"node": "a"}}\n[1]\nx\n{deep}\n{{"node": "b"}}\n{{"n'
+  logs = _read(folder, lines, 'nodes.jsonl')
   assert logs.rows('nodes') == [{'node': 'a'}, {'node': 'b'}]
