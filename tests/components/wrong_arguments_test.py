@@ -20,7 +20,7 @@ _VECTOR = specs.Array((3,), np.float32)
     ),
     (
       lambda: networks.ReturnNetwork(
-        _VECTOR, 2, (3,), implicit=True, num_outputs=2
+        _VECTOR, 2, (3,), 'auto', implicit=True, num_outputs=2
       ),
       'num_outputs must be None if implicit, got 2',
     ),
