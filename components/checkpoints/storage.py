@@ -127,7 +127,7 @@ class StorageFolder:
       self.sync(temporary)
       # A disk renames; copies of object stores are visible when complete.
       self._system.mv(path, target)
-    except OSError:
+    except Exception:
       with contextlib.suppress(Exception):  # Otherwise the next run does it.
         self.remove(temporary)
       raise
@@ -332,7 +332,7 @@ class CheckpointStore:
       content = self._folder.read(self._path(name + _SUFFIX))
       try:
         return self._parse(name, json.loads(content))
-      except (ValueError, KeyError, TypeError) as error:
+      except (ValueError, KeyError, TypeError, AttributeError) as error:
         why = f'its manifest was damaged: {type(error).__name__}: {error}'
         raise self._unreadable(name, why) from error
     return None

@@ -1,8 +1,10 @@
 """Names that settings choose from; other modules implement them."""
 
+from collections.abc import Collection
+
 # See `networks.image_torsos`, which defines 'auto'.
 IMAGE_TORSOS = ('auto', 'nature', 'residual', 'data_efficient', 'minatar')
-# Hidden layers, see `networks.bodies`.
+# Hidden layers, see `networks.make_trunk`.
 BODIES = (
   'mlp', 'layer_norm_mlp', 'normalized_mlp', 'batch_renorm_mlp', 'simba',
 )  # fmt: skip
@@ -12,3 +14,11 @@ CORES = ('none', 'lstm', 'gru')
 GRAPHS = ('ring', 'exponential', 'complete')
 # Reactions to a non-finite learner step, see `learners.Divergence`.
 DIVERGENCE_ACTIONS = ('stop', 'skip')
+
+
+def check(name: str, value: str, known: Collection[str]) -> None:
+  """Raises a ValueError for an argument that is none of the known names."""
+  if value not in known:
+    raise ValueError(
+      f'{name} must be one of {", ".join(known)}; got {value!r}.'
+    )

@@ -266,7 +266,7 @@ def check_hello(
       str(hello['actor']), int(hello['generation']), str(hello['token'])
     )
     ids = [int(i) for i in hello['environment_ids']]
-  except (KeyError, TypeError, ValueError) as error:
+  except (KeyError, TypeError, ValueError, OverflowError) as error:
     raise frames.ProtocolError(
       f'A handshake must name actor and environments: {error!r}.'
     ) from error
@@ -283,9 +283,11 @@ def check_hello(
         f'got {json.dumps(hello.get(name))}: the actor has another environment.'
       )
   limit, most = store.num_environments, store.buckets[-1]
-  if len(ids) > most or not set(ids) <= set(range(limit)):
+  is_distinct = 0 < len(set(ids)) == len(ids) <= most
+  if not is_distinct or not set(ids) <= set(range(limit)):
     raise frames.ProtocolError(
-      f'environment_ids must be up to {most} in [0, {limit}), got {ids}.'
+      f'environment_ids must be up to {most} distinct ones in [0, {limit}), '
+      f'got {ids}.'
     )
   for owner in {owners[i] for i in ids if i in owners}:
     if owner.actor != caller.name:

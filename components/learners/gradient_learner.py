@@ -54,9 +54,12 @@ class GradientLearner(learner_state.LearnerState):
     """
     super().__init__(update, logger, divergence)
     guarded = undone_unless_finite(update)
+    element_spec = element_spec or getattr(dataset, 'element_spec', None)
     if element_spec is None:
-      batches: Any = dataset
-      element_spec = batches.element_spec
+      raise ValueError(
+        'element_spec must be given where the dataset has none, got a '
+        f'{type(dataset).__name__}.'
+      )
     # Any variables created here become part of the state.
     self.compiled = compilation.CompiledFunction(
       lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile

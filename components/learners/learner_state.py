@@ -14,6 +14,7 @@ import tree
 
 from repertory.components import core, interfaces, loggers, types
 from repertory.components.checkpoints import checkpointing
+from repertory.components.config import choices
 from repertory.components.runtime import compilation, nests
 
 # The group of all variables that are neither exported nor learned.
@@ -37,6 +38,9 @@ class Divergence:
   action: str = 'stop'
   directory: str | None = None
   max_skips: int = 100
+
+  def __post_init__(self):
+    choices.check('action', self.action, choices.DIVERGENCE_ACTIONS)
 
 
 class LearnerState(core.Learner):
@@ -221,12 +225,14 @@ class LearnerState(core.Learner):
     if directory is None:
       return 'was not saved'
     path = os.path.join(directory, f'step_{step}.npz')
+    temporary = f'{path}.tmp'
     try:
       os.makedirs(directory, exist_ok=True)
-      checkpointing.write_arrays(path, arrays.items())
+      checkpointing.write_arrays(temporary, arrays.items())
+      os.replace(temporary, path)
     except OSError as error:  # It must not hide the reason of the stop.
       with contextlib.suppress(OSError):
-        os.remove(path)
+        os.remove(temporary)
       return f'could not be saved ({error})'
     return f'is in {path}'
 

@@ -43,6 +43,11 @@ class CosineAnnealing(LinearAnnealing):
     return 0.5 * (1 - tf.cos(math.pi * super().__call__()))
 
 
+def _check_period(period: int) -> None:
+  if period < 1:
+    raise ValueError(f'period must be at least 1, got {period}.')
+
+
 class DelayedUpdate(tf.Module):
   """Runs part of an update in every `period`-th call.
 
@@ -65,6 +70,7 @@ class DelayedUpdate(tf.Module):
         first update is made in call `period`.
     """
     super().__init__()
+    _check_period(period)
     self._update = update
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
@@ -234,6 +240,7 @@ class PeriodicCopy(_Target):
       period: Calls between copies, in learner steps.
     """
     super().__init__(source, target)
+    _check_period(period)
     self._period = period
     self._num_calls = tf.Variable(0, dtype=tf.int64, trainable=False)
 
@@ -255,6 +262,8 @@ class SoftUpdate(_Target):
   def __init__(self, source: _Variables, target: _Variables, rate: float):
     """Makes the variables equal; for arguments see `PeriodicCopy`."""
     super().__init__(source, target)
+    if not 0 < rate <= 1:
+      raise ValueError(f'rate must be in (0, 1], got {rate}.')
     self._rate = rate
 
   def __call__(self) -> None:

@@ -7,6 +7,7 @@ import errno
 import io
 import logging
 import os
+import select
 import sys
 import threading
 import time
@@ -204,6 +205,20 @@ class Dashboard:
       )
 
 
+class _WholeWrites(io.FileIO):
+  """Writes all data, also if another process made the file non-blocking."""
+
+  def write(self, data: Any) -> int:
+    left = memoryview(data)
+    while left:
+      count: int | None = super().write(left)
+      if count is None:
+        select.select([], [self], [], 1.0)
+      else:
+        left = left[count:]
+    return len(data)
+
+
 def _duplicate(stream: Any) -> io.TextIOWrapper | None:
   """Returns a stream of the same descriptor with no buffer or lock to share.
 
@@ -214,7 +229,7 @@ def _duplicate(stream: Any) -> io.TextIOWrapper | None:
   if not isinstance(stream, io.TextIOWrapper):
     return None
   try:
-    raw: Any = io.FileIO(os.dup(stream.fileno()), 'w')
+    raw: Any = _WholeWrites(os.dup(stream.fileno()), 'w')
   except OSError:
     return None
   stream.reconfigure(line_buffering=True)

@@ -53,6 +53,8 @@ class CsvFile(base.Logger):
   def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
     """Appends several rows."""
     rows = [{_to_cell(k): _to_cell(v) for k, v in r.items()} for r in rows if r]
+    if not rows:  # An empty file would get an empty header.
+      return
     columns = list(
       dict.fromkeys([*self._columns, *(k for r in rows for k in r)])
     )

@@ -5,6 +5,7 @@ D = σ(l) is the probability that a step with logit l is a demonstration.
 
 import tensorflow as tf
 
+from repertory.components.config import choices
 from repertory.components.losses import shape_checks
 
 
@@ -54,6 +55,7 @@ def imitation_rewards(logits: tf.Tensor, kind: str) -> tf.Tensor:
       = l, which has both signs (https://arxiv.org/abs/1710.11248, and
       https://arxiv.org/abs/1809.02925, section 4.1). No gradient flows through.
   """
+  choices.check('kind', kind, ('gail', 'airl'))
   logits = tf.stop_gradient(logits)
   return tf.nn.softplus(logits) if kind == 'gail' else logits
 

@@ -120,6 +120,10 @@ class ReturnNetwork(snt.Module):
       ValueError: As by `check_observation`.
     """
     super().__init__(name='return_network')
+    if implicit and num_outputs is not None:
+      raise ValueError(
+        f'num_outputs must be None if implicit, got {num_outputs}.'
+      )
     self._num_actions, self._num_outputs = num_actions, num_outputs
     self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
     features = self._torso(specs.zeros(observation_spec, 1))  # [1, D]

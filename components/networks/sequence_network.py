@@ -8,6 +8,7 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
+from repertory.components.config import choices
 from repertory.components.networks import normalization, torsos
 from repertory.components.runtime import data_parallel, numpy_functions
 
@@ -69,7 +70,12 @@ def unroll(
 
 
 def make_core(kind: str, size: int) -> Core:
-  """Creates a core with outputs of a size: 'lstm', 'gru' or 'none' (None)."""
+  """Creates a core with outputs of a size: 'lstm', 'gru' or 'none' (None).
+
+  Raises:
+    ValueError: If the kind is unknown.
+  """
+  choices.check('kind', kind, CORES)
   make = CORES[kind]
   return make(size) if make else None
 

@@ -12,6 +12,7 @@ import tree
 from absl import logging
 
 from repertory.components import specs, types
+from repertory.components.config import choices
 from repertory.components.networks import image_torsos, previous_actions, trunks
 from repertory.components.runtime import (
   image_layouts,
@@ -124,8 +125,9 @@ def check_observation(
   Raises:
     ValueError: If a leaf is not numeric, of rank 4 or more, empty, or an image
       that is channels-first or too small for the torso; it names the leaf. Also
-      if there is no leaf.
+      if there is no leaf, or the torso is unknown.
   """
+  choices.check('image_torso', image_torso, choices.IMAGE_TORSOS)
   leaves = tree.flatten_with_path(observation_spec)
   if not leaves:
     raise ValueError('The observation spec must have leaves, got none.')

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import sonnet as snt
 import tensorflow as tf
 
+from repertory.components.config import choices
 from repertory.components.runtime import data_parallel
 
 
@@ -238,6 +239,7 @@ def make_trunk(kind: str, hidden_sizes: Sequence[int]) -> snt.Module:
     hidden_sizes: Sizes of the layers; the last one is D.
 
   Raises:
-    ValueError: If the sizes are invalid.
+    ValueError: If the kind is unknown or the sizes are invalid.
   """
+  choices.check('kind', kind, BODIES)
   return BODIES[kind](hidden_sizes)

@@ -6,9 +6,8 @@ insertion order: `priorities.npy`, a file `leaf_<i>.npy` for each small leaf
 with index i, and a file `which_<i>.npy` with array indices for each large leaf.
 The arrays themselves are in `arrays_<n>.npy`, without duplicates, one file per
 shape and dtype. `actors` is there if the actors' state was saved; its format is
-theirs, perhaps pickles. No other file contains pickles. Further tables of the
-same point in time are in subfolders with their names. `checkpointing` adds and
-verifies checksums when it copies snapshots into its checkpoints.
+theirs, perhaps pickles. No other file contains pickles. `checkpointing` adds
+and verifies checksums when it copies snapshots into its checkpoints.
 """
 
 import contextlib

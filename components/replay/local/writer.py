@@ -78,6 +78,15 @@ class LocalWriter(writers.Writer):
   def _ask(self) -> tables.TableInfo:
     return self._table.status()
 
+  def _describe_wait(self) -> str:
+    described = super()._describe_wait()
+    if self._turn is None:
+      return described
+    return (
+      f'{described}; writers insert in round-robin order, and this is number '
+      f'{self._turn}'
+    )
+
 
 def _as_objects(arrays: Iterable[np.ndarray]) -> np.ndarray:
   arrays = list(arrays)

@@ -1,5 +1,6 @@
 """Tests of faults between inference servers and their actors."""
 
+import math
 import re
 
 import numpy as np
@@ -53,10 +54,12 @@ class TestRefusal:
     changes = [
       ({'protocol': 1}, r'protocol must be 3, got 1\.'),
       ({'generation': 'old'}, 'A handshake must name actor and environments'),
+      ({'generation': math.inf}, 'A handshake must name actor and env'),
       ({'timestep': other_specs['timestep']}, r'timestep must .*\[3\], "<i4"'),
       ({'timestep': None}, 'timestep must have the leaves .*got null'),
       ({'action': other_specs['action']}, r'action must .*got \[\[\[\], "<i4"'),
-      ({'environment_ids': [2, 3, 4, 5, 6]}, 'must be up to 4 in'),
+      ({'environment_ids': [2, 3, 4, 5, 6]}, 'must be up to 4 distinct'),
+      ({'environment_ids': []}, r'must be up to 4 distinct .*got \[\]'),
       ({'environment_ids': [2, 16]}, r'in \[0, 16\), got \[2, 16\]\.'),
       ({'environment_ids': None}, 'A handshake must name actor and env'),
       # Another actor has them.

@@ -179,6 +179,20 @@ def test_continues_when_the_reader_has_gone(is_terminal, caplog):
   assert not caplog.records
 
 
+def test_nothing_is_lost_in_a_pipe_that_others_made_non_blocking():
+  reader, writer = os.pipe()
+  with os.fdopen(writer, 'w') as stdout, contextlib.redirect_stdout(stdout):
+    _fill(writer)
+    os.set_blocking(writer, False)
+    dashboard = loggers.Dashboard()
+    dashboard.update(_status(1))
+    time.sleep(0.1)  # The thread writes to the full pipe.
+    while b'1 steps' not in os.read(reader, 65536):
+      pass
+    dashboard.close()
+  os.close(reader)
+
+
 def test_a_full_disk_ends_the_display_alone(caplog):
   with (
     open('/dev/full', 'w') as stdout,

@@ -120,6 +120,14 @@ def test_removed_file_begins_again(path, new):
   assert dict(zip(header, row)) == {'a': '', **dict.fromkeys(new, '2')}
 
 
+def test_no_rows_make_no_header(path):
+  logger = loggers.CsvFile(path)
+  logger.write_all([])
+  logger.write({})
+  logger.write({'a': 1})
+  assert _read(path) == [['a'], ['1']]
+
+
 def test_row_that_does_not_fit_leaves_no_trace(path):
   logger = loggers.JsonlFile(path)
   logger.write({'a': 1})

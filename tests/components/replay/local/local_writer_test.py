@@ -143,7 +143,7 @@ class TestTurns:
     writer = local_fixture.open_writer(
       table, place, turn=1, max_pending_items=0
     )
-    message = "table 'replay' of this process to accept new items"
+    message = 'writers insert in round-robin order, and this is number 1'
     with pytest.raises(TimeoutError, match=message):
       replay_fixture.Call(_put, writer, 1).result()
 
