@@ -39,6 +39,11 @@ def _train(values, settings, positional) -> int:
   except launch.NodeError:
     print(f'Logs:        {experiment.directory}/logs')
     raise
+  return _report_end(experiment, result)
+
+
+def _report_end(experiment: launch.Experiment, result: launch.Result) -> int:
+  """Prints the result of a run; returns the exit code."""
   status = result.status
   if result.interrupted == signal.SIGHUP:
     terminal.let_go()  # Otherwise printing would fail.
