@@ -14,6 +14,7 @@ from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import actor, learner, node
+from repertory.launch.platform import watchdog
 
 # Timeout of the current round when a run stops.
 _FINISH_SECONDS = 5.0
@@ -139,7 +140,10 @@ class Rounds:
       with self._has_changed:
         return self._has_changed.wait_for(is_over, seconds)
 
-    signals.wait_for(attempt, lambda: what, self._timeout_seconds, stop)
+    seconds = self._timeout_seconds
+    if not self._num_begun:  # Actors are still being made.
+      seconds = max(seconds, watchdog.START_SECONDS)
+    signals.wait_for(attempt, lambda: what, seconds, stop)
 
 
 def _read(restored: bytes) -> Mapping[str, Any]:
