@@ -349,8 +349,7 @@ def test_only_the_coordinator_gets_them(tmp_path, topology):
     'dqn', 'catch', max_steps=1000, directory=str(tmp_path), num_actors=4,
     callbacks=[recording_hooks.Callback()],
   )  # fmt: skip
-  chosen = topology_lib.get(topology)()
-  with sessions.open_session(experiment, chosen) as session:
-    for node in chosen.program(session):
+  with sessions.open_session(experiment, topology) as session:
+    for node in topology_lib.get(topology)().program(session):
       is_known = b'recording_hooks' in cloudpickle.dumps(node)
       assert is_known == (node.name == 'coordinator'), node.name
