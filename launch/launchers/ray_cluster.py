@@ -134,7 +134,7 @@ def check(address: str) -> None:
   """Checks that a server listens at an address; Ray would retry for minutes.
 
   Raises:
-    SettingError: If there is none, or this process is connected to a cluster.
+    SettingError: If no server listens, or this process is connected already.
   """
   if ray.is_initialized():
     raise SettingError(
