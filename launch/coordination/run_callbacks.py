@@ -169,7 +169,8 @@ class RunCallbacks:
         return
       event = _Event(name, [*arguments], time.monotonic())
       if name == 'on_status':
-        if not (self._events and self._events[0].name == name):
+        is_due = bool(self._events) and self._events[0].name == name
+        if not (is_due or _STOP_WHEN in self._dropped):
           self._events.appendleft(event)
       elif self._events and self._events[-1].name == name == 'on_episodes':
         self._events[-1].arguments.extend(arguments)

@@ -65,6 +65,12 @@ class Session:
   title: str = ''
   part: LearnerShare | None = None
 
+  def without_callbacks(self) -> 'Session':
+    """Returns the session of nodes other than the coordinator."""
+    nothing = {'callbacks': (), 'loggers': (), 'stop_when': None}
+    experiment = dataclasses.replace(self.experiment, **nothing)
+    return dataclasses.replace(self, experiment=experiment)
+
   @property
   def log_directory(self) -> str:
     return os.path.join(self.experiment.directory, directories.LOGS)

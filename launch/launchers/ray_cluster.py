@@ -86,12 +86,6 @@ def connected(address: str) -> Iterator[Callable[[], float]]:
 
   Ray copies the user's own modules to other hosts, see `code_folder`.
   """
-  if ray.is_initialized():
-    raise SettingError(
-      'launch_type',
-      "must not be 'ray' in a process that is connected to Ray; call "
-      '`ray.shutdown()` first.',
-    )
   with contextlib.ExitStack() as stack:
     if address:
       code = _runtime_environment()
@@ -137,7 +131,17 @@ def _setting_errors(address: str) -> Iterator[None]:
 
 
 def check(address: str) -> None:
-  """Checks that a server listens at an address; Ray would retry for minutes."""
+  """Checks that a server listens at an address; Ray would retry for minutes.
+
+  Raises:
+    SettingError: If no server listens, or this process is connected already.
+  """
+  if ray.is_initialized():
+    raise SettingError(
+      'launch_type',
+      "must not be 'ray' in a process that is connected to Ray; call "
+      '`ray.shutdown()` first.',
+    )
   if not address:
     return
   host, colon, port = address.rpartition(':')

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
+from repertory.components.runtime import network_interfaces
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher
@@ -87,6 +88,11 @@ class RayLauncher(launcher.Launcher):
           'Name a cluster.',
           ray_address='host:port',
         )
+    if self.bind_interface:  # Nodes on other hosts check their own.
+      try:
+        network_interfaces.of_network(self.bind_interface)
+      except ValueError as error:
+        raise SettingError('bind_interface', str(error)) from error
     for kind in self.resources:
       if kind not in _KINDS:
         raise SettingError(

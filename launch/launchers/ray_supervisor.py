@@ -4,6 +4,7 @@ It handles no data of the run and needs no TensorFlow.
 """
 
 import contextlib
+import fcntl
 import ipaddress
 import os
 import subprocess
@@ -38,7 +39,9 @@ class Supervisor:
     # Reserved ports, until this process ends.
     self._held = contextlib.ExitStack()
     # An unnamed file, which is deleted even if this process is killed.
-    self._printed = tempfile.TemporaryFile('a+b')  # noqa: SIM115
+    self._printed = tempfile.TemporaryFile()  # noqa: SIM115
+    # The process shares its position, which `read` may put behind the end.
+    fcntl.fcntl(self._printed, fcntl.F_SETFL, os.O_APPEND)
     self._process: subprocess.Popen | None = None
     self._run = uuid.uuid4().hex  # Identifies its processes.
     self._lock = threading.Lock()  # Guards the start of the process.

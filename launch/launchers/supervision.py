@@ -179,8 +179,10 @@ class _Watch:
     self._wait_for_coordinator(
       lambda: is_killed() or is_listening(), watchdog.START_SECONDS, 'start'
     )
-    return not self._interruption.is_set() or self._workers.is_alive(
-      _COORDINATOR
+    is_alive = self._workers.is_alive(_COORDINATOR)
+    # A killed process may hang in disk I/O.
+    return self._client is not None and (
+      is_alive or not self._interruption.is_set()
     )
 
   def _starting_status(self) -> loggers.Status:

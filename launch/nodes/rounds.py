@@ -4,7 +4,7 @@ import dataclasses
 import pickle
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import tensorflow as tf
 
@@ -14,6 +14,7 @@ from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import actor, learner, node
+from repertory.launch.platform import watchdog
 
 # Timeout of the current round when a run stops.
 _FINISH_SECONDS = 5.0
@@ -31,11 +32,12 @@ class Rounds:
     period: Environment batch steps per round.
     restored: State in the initial checkpoint, empty without one: that of each
       'actor', and the variables of 'acting'.
-    acting: Variables that the next round acts with.
+    acting: Variables that the next round acts with; None within a round, whose
+      updates may not be complete.
     can_be_saved: Whether checkpoints have the state of actors.
   """
 
-  acting: variables.Snapshot
+  acting: variables.Snapshot | None = None
 
   def __init__(
     self,
@@ -98,6 +100,7 @@ class Rounds:
       if is_ending or self._counts()['steps'] >= self._max_steps:
         self._last, self._is_over = self.take(), True
       self._num_begun += 1
+      self.acting = None
       self._waiting.clear()
       self._has_changed.notify_all()
     return not self._is_over
@@ -107,17 +110,19 @@ class Rounds:
     with self._has_changed:
       if self._is_over:
         return self._last
-      if not (self.can_be_saved and self._are_all_waiting()):
+      acting = self.acting
+      if acting is None or not (self.can_be_saved and self._are_all_waiting()):
         return None
       saved = [one.save() for _, one in sorted(self._waiting.items())]
       self.can_be_saved = None not in saved
       if not self.can_be_saved:
         return None
-      values = [value.numpy() for value in self.acting.values]
-      acting = tuple(self.acting._replace(values=values))
-      return transports.ActorState(
-        pickle.dumps({'actors': saved, 'acting': acting}), self._counts()
-      )
+      values = [value.numpy() for value in acting.values]
+      state = {
+        'actors': saved,
+        'acting': tuple(acting._replace(values=values)),
+      }
+      return transports.ActorState(pickle.dumps(state), self._counts())
 
   def _are_all_waiting(self) -> bool:
     return len(self._waiting) == self._num_actors
@@ -139,7 +144,10 @@ class Rounds:
       with self._has_changed:
         return self._has_changed.wait_for(is_over, seconds)
 
-    signals.wait_for(attempt, lambda: what, self._timeout_seconds, stop)
+    seconds = self._timeout_seconds
+    if not self._num_begun:  # Actors are still being made.
+      seconds = max(seconds, watchdog.START_SECONDS)
+    signals.wait_for(attempt, lambda: what, seconds, stop)
 
 
 def _read(restored: bytes) -> Mapping[str, Any]:
@@ -177,7 +185,7 @@ class RoundLearnerNode(learner.LearnerNode):
       publisher.newest = variables.Snapshot(tensors, *rest)
     takes_place = True
     while takes_place:
-      rounds.acting = cast(variables.Snapshot, publisher.newest)
+      rounds.acting = publisher.newest
       self.checkpoint_if_due()
       num_updates = self._end.updates_due(self.version)
       is_interrupted = self._interruption.is_set()

@@ -106,6 +106,7 @@ class Central(
 
   def program(self, session):
     planned = parts.make_program(session)
+    session = session.without_callbacks()
     count = self.num_servers
     servers = [self._plan_server(session, index) for index in range(count)]
     is_apart = self.num_inference_servers > 0

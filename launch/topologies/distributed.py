@@ -18,6 +18,7 @@ class Distributed(bellman_updaters.BellmanUpdaterTopology):
 
   def program(self, session):
     planned = parts.make_program(session)
+    session = session.without_callbacks()
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     calls = [kinds.REPLAY.name, coordinator]
     planned.plan(learner, parts.make_learner, calls, session=session)

@@ -98,6 +98,7 @@ class Gossip(topology.Topology):
 
   def program(self, session):
     planned = parts.make_program(session, has_server=False)
+    session = session.without_callbacks()
     coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
     planned.plan(
       learner,
@@ -154,9 +155,6 @@ class Gossip(topology.Topology):
         checkpoint_period_learner_steps=period and max(1, period // count),
         initial_from=None,
         storage=None,
-        callbacks=(),
-        loggers=(),
-        stop_when=None,
       )
       for index in range(count)
     ]

@@ -33,7 +33,7 @@ def make_program(
       kinds.REPLAY.name,
       nodes.replay.ReplayNode,
       [coordinator],
-      session=session,
+      session=session.without_callbacks(),
     )
   return planned
 

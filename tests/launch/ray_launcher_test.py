@@ -1,6 +1,7 @@
 """Tests of Ray's launcher beyond the conformance tests."""
 
 import importlib.util
+import subprocess
 import time
 
 import psutil
@@ -115,6 +116,10 @@ def test_resources_are_read(given, found):
     ({'node_resources': ('aktor:CPU=1',)}, "got 'aktor'.*'actor'"),
     ({'bind_interface': 'eth0'}, "'eth0'. Name a cluster .*ray_address="),
     ({'allow_public_addresses': True}, 'True. Name a cluster .*ray_address='),
+    (
+      {'bind_interface': 'none0', 'ray_address': 'localhost:1'},
+      "must be a network of .*got 'none0'",
+    ),
   ],
 )
 def test_wrong_settings_are_reported(wrong, what):
@@ -152,8 +157,21 @@ def test_an_error_of_ray_without_a_text_has_its_class():
 def test_connection_of_the_user_is_refused(monkeypatch):
   ray = pytest.importorskip('ray')
   monkeypatch.setattr(ray, 'is_initialized', lambda: True)
-  with (
-    pytest.raises(settings.SettingError, match=r'call `ray.shutdown\(\)`'),
-    launchers.ray_cluster.connected(''),
-  ):
-    pass
+  with pytest.raises(settings.SettingError, match=r'call `ray.shutdown\(\)`'):
+    ray_launcher.RayLauncher().check()
+
+
+def test_output_after_old_output_was_dropped(monkeypatch):
+  pytest.importorskip('ray')
+  monkeypatch.setattr(launchers.ray_supervisor, '_MAX_BYTES', 4)
+  supervisor = launchers.ray_supervisor.Supervisor(_SERVICE)
+
+  def print_text(text):
+    subprocess.run(['printf', text], stdout=supervisor._printed, check=True)
+
+  print_text('older')
+  assert supervisor.read(1) == (b'lder', 5)
+  assert supervisor.read(5) == (b'', 0)
+  print_text('new')
+  assert supervisor.read(0) == (b'new', 3)
+  supervisor._printed.close()

@@ -9,17 +9,19 @@ from repertory import launch
 from repertory.agents import impala
 from repertory.components.runtime import signals
 from repertory.launch.nodes import rounds
+from repertory.launch.platform import watchdog
 from repertory.launch.topologies import sebulba
 from support.agents import acting_policies
 from support.launch import sessions
 
 
-def test_wait_for_actors_has_a_time_out(tmp_path):
+def test_wait_for_actors_has_a_time_out(tmp_path, monkeypatch):
+  monkeypatch.setattr(watchdog, 'START_SECONDS', 0.2)
   experiment = _experiment(tmp_path, timeout_seconds=0.1)
   with sessions.open_session(experiment, sebulba.Sebulba(1)) as session:
     transport = session.make_in_process_transport(signals.StopSignal())
     lockstep = rounds.Rounds(session, 2, transport)
-    with pytest.raises(TimeoutError, match='all actors to arrive at round 0'):
+    with pytest.raises(TimeoutError, match=r'0.2 .*arrive at round 0'):
       lockstep.wait_for_actors(signals.StopSignal())
 
 

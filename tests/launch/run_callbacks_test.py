@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any
 
+import cloudpickle
 import numpy as np
 import pytest
 
@@ -14,6 +15,7 @@ from repertory.components.runtime import signals
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import callbacks
+from repertory.launch.topologies import topology as topology_lib
 from support.launch import recording_hooks, sessions
 
 _SECONDS = 30
@@ -276,6 +278,15 @@ class TestStopWhen:
       'after 40 steps an evaluation had a mean return of 2.5, and 2.5 is enough'
     )
 
+  def test_that_has_ended_the_run_delays_no_evaluation(self, make):
+    stuck = recording_hooks.Stuck('on_evaluation')
+    coordinator = make(callbacks=[stuck], stop_when=lambda status: True)
+    self._decide(coordinator)
+    assert stuck.is_in.wait(_SECONDS)
+    self._decide(coordinator)
+    stuck.released.set()
+    assert coordinator.failure() is None
+
   def test_evaluation_during_a_call_is_decided_by_the_next_one(self, make):
     begun, released = threading.Event(), threading.Event()
 
@@ -330,3 +341,15 @@ class TestStopWhen:
       '(stop_when is in a call, with 1 events queued).'
     )
     stuck.released.set()
+
+
+@pytest.mark.parametrize('topology', ['distributed', 'central', 'gossip'])
+def test_only_the_coordinator_gets_them(tmp_path, topology):
+  experiment = launch.make_experiment(
+    'dqn', 'catch', max_steps=1000, directory=str(tmp_path), num_actors=4,
+    callbacks=[recording_hooks.Callback()],
+  )  # fmt: skip
+  with sessions.open_session(experiment, topology) as session:
+    for node in topology_lib.get(topology)().program(session):
+      is_known = b'recording_hooks' in cloudpickle.dumps(node)
+      assert is_known == (node.name == 'coordinator'), node.name
