@@ -42,7 +42,9 @@ def _train(values, settings, positional) -> int:
   return _report_end(experiment, result)
 
 
-def _report_end(experiment: launch.Experiment, result: launch.Result) -> int:
+def _report_end(
+  experiment: 'launch.Experiment', result: 'launch.Result'
+) -> int:
   """Prints the result of a run; returns the exit code."""
   status = result.status
   if result.interrupted == signal.SIGHUP:
