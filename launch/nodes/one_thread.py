@@ -210,7 +210,8 @@ class OneThread:
     with self.named(self._learner):
       self._flush()
     self._report()
-    if not self._learner.is_untouched():
+    # A resumed run is saved again, by the versions that resumed it.
+    if self._session.is_resumed or not self._learner.is_untouched():
       with self.named(self._learner):
         self._learner.checkpoint()
     # No second evaluation if the last one ended the run.

@@ -102,12 +102,13 @@ class _Run:
     self._wait(has_started_again, f'{node} to start again')
 
   def _totals(self) -> list[float]:
-    logs = self.directory / 'logs'
-    return [
-      *((logs / f'{name}.csv').stat().st_size
-        for name in ('actors', 'learner', 'evaluator')),
-      self._checkpoint(),
-    ]  # fmt: skip
+    paths = [
+      self.directory / 'logs' / f'{name}.csv'
+      for name in ('actors', 'learner', 'evaluator')
+    ]
+    # There may have been no evaluation yet.
+    sizes = [path.stat().st_size if path.exists() else 0 for path in paths]
+    return [*sizes, self._checkpoint()]
 
   def _checkpoint(self) -> int:
     names = (self.directory / 'checkpoints').glob('0*')
