@@ -92,7 +92,7 @@ def test_run_goes_on_when_logs_are_removed(tmp_path, topology, name):
     if path.is_dir():
       shutil.rmtree(path)
     else:
-      path.unlink()
+      path.unlink(missing_ok=True)
 
   result = _run(tmp_path, topology, remove)
   assert result.status.steps == 600

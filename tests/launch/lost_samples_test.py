@@ -23,9 +23,8 @@ make = transports.ReverbTransport.make_learner_side
 
 def make_with_thief(self):
   def steal():
-    table = self._experience.table
-    thief = replay.ReplayDataset(
-      self._connection, table, self._experience.batch_size)
+    table, size = self.experience.table, self.experience.batch_size
+    thief = replay.ReplayDataset(self._connection, table, size)
     next(thief)
     thief.close()
   threading.Thread(target=steal, daemon=True).start()
