@@ -241,10 +241,6 @@ class HeldDirectory:
     with hold(self._path):
       yield
 
-  def load_checkpoint(self) -> checkpointing.Checkpoint | None:
-    """Reads the newest checkpoint, if any."""
-    return load_checkpoint(self._path)
-
   def clear(self) -> str:
     """Removes leftovers of earlier runs; returns a note on what was moved."""
     path = os.path.join(self._path, CHECKPOINTS)

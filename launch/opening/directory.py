@@ -34,9 +34,12 @@ def open_run(
   """
   experiment, directory = plan.experiment, plan.experiment.directory
   check = functools.partial(session_lib.check_identity, identity=plan.identity)
-  initial = None
-  if experiment.initial_from:  # Before the directory may be moved aside.
-    initial = opened_lib.read_initial(plan, begins=fresh)
+  source, initial = experiment.initial_from, None
+  if source and (
+    fresh or not (plan.storage or directories.has_checkpoint(directory))
+  ):
+    # Before the directory may be moved aside.
+    initial = opened_lib.read_initial(plan, source)
   directories.check_writable(directory)
   if not fresh:
     directories.check_run(directory)
@@ -50,16 +53,16 @@ def open_run(
       )
     if fresh:
       held.enter_context(own.starting_over())
-    checkpoint = own.load_checkpoint()
+    checkpoint = directories.load_checkpoint(directory)
     if checkpoint is not None:
       check(checkpoint)
       opened = opened_lib.resume(plan, checkpoint)
     else:
-      initial = initial or opened_lib.read_initial(plan, begins=True)
+      if source and initial is None:  # The storage has no checkpoint, either.
+        initial = opened_lib.read_initial(plan, source)
       opened = opened_lib.begin(plan, initial)
-    cleared = own.clear()
-    if checkpoint is None:
       own.save_initial(initial)
+    cleared = own.clear()
     checkpointing.prepare_replay(
       opened.replay_path, os.path.join(directory, directories.REPLAY)
     )

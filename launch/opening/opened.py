@@ -59,28 +59,12 @@ class Opened:
     )
 
 
-def read_initial(
-  plan: plan_lib.Plan, begins: bool
-) -> directories.Initial | None:
-  """Reads the other run's networks for a new run, if it asks for them.
-
-  Args:
-    begins: Whether the run is new for certain; else it is if neither its
-      directory nor its storage may have a checkpoint.
+def read_initial(plan: plan_lib.Plan, source: str) -> directories.Initial:
+  """Reads the networks of another run, which a new one begins with.
 
   Raises:
     SettingError: If they cannot be read, or do not fit.
   """
-  experiment = plan.experiment
-  source = experiment.initial_from
-  if source is None or not (
-    begins
-    or (
-      plan.storage is None
-      and not directories.has_checkpoint(experiment.directory)
-    )
-  ):
-    return None
   checkpoint = directories.load_initial(source)
   arrays, state = learners.select_learned(checkpoint.arrays), checkpoint.state
   origin = {
@@ -91,7 +75,7 @@ def read_initial(
     'steps': state['counts']['steps'],
     'learner_steps': state['counts']['learner_steps'],
   }
-  builder = experiment.builder
+  builder = plan.experiment.builder
   update = builder.make_update(builder.make_network(plan.spec), plan.spec)
   named = learners.name_learned(update)
   expected = {name: tuple(v.shape) for name, v in named.items()}

@@ -88,8 +88,7 @@ def make_plan(
   )
   storage = None
   if experiment.storage is not None:
-    where = experiment.storage, experiment.directory
-    storage = checkpoints.Storage(*where)
+    storage = checkpoints.Storage(experiment.storage, experiment.directory)
   return Plan(
     experiment,
     layout,
