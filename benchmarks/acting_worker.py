@@ -13,7 +13,7 @@ import vector_environments
 
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
-from repertory.components.runtime import callers
+from repertory.components.network import callers
 
 _WARM_UP_SECONDS = 1.0
 

@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from repertory.components import replay
-from repertory.components.runtime import callers
+from repertory.components.network import callers
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.launchers import calls, rpc
 from repertory.launch.nodes import variable_cache

@@ -1,6 +1,6 @@
 """Gossip of one learner: links to its neighbors, and their wire format.
 
-A link goes one way, over an address of `inference.addresses`. It begins with a
+A link goes one way, over an address of `network.addresses`. It begins with a
 line of JSON, an object with the sender's identity; links of strangers are
 closed. Then come messages: 16 bytes (version, length) and a vector's raw bytes.
 They are not acknowledged.
@@ -19,8 +19,7 @@ import numpy as np
 from absl import logging
 
 from repertory.components.gossip import mixing
-from repertory.components.inference import addresses
-from repertory.components.runtime import callers, network_interfaces
+from repertory.components.network import addresses, callers, network_interfaces
 
 _HEADER = struct.Struct('<qQ')
 _MAX_LINE_BYTES = 1 << 16

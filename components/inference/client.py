@@ -4,7 +4,7 @@ Needs no TensorFlow.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import dm_env
@@ -12,17 +12,9 @@ import numpy as np
 import tree
 
 from repertory.components import core, types
-from repertory.components.inference import addresses, frames
-from repertory.components.runtime import callers, nests, signals
-
-_LAST = int(dm_env.StepType.LAST)
-
-# Interval at which waits check the stop signal.
-_SLICE_SECONDS = 0.2
-
-
-class ServerLost(ConnectionError):
-  """The server cannot be reached, or has gone."""
+from repertory.components.inference import protocol
+from repertory.components.network import callers, client_stream, frames
+from repertory.components.runtime import nests, signals
 
 
 class InferenceClient:
@@ -62,38 +54,30 @@ class InferenceClient:
       ServerLost: If the server cannot be reached.
       TimeoutError: If it did not answer in time.
     """
-    self._address = address
-    self._timeout_seconds = timeout_seconds
-    self._stop = stop or signals.StopSignal()
     self._to_action = nests.Unflattener(spec.actions)
-    timestep, action = timestep_leaves(spec), action_leaves(spec)
+    timestep = protocol.timestep_leaves(spec)
+    action = protocol.action_leaves(spec)
     num_rows = len(environment_ids)
     self._frame, self._leaves = frames.make_frame(timestep, num_rows)
     self._answer, self._actions = frames.make_frame(action, num_rows)
     self.is_waiting = False
     self._sent_at = self._round_trip = 0.0
-    try:
-      self._stream = addresses.connect(address, timeout_seconds)
-    except OSError as error:
-      raise ServerLost(
-        f'No inference server answers at {address}: {error}.'
-      ) from error
-    self._stream.settimeout(_SLICE_SECONDS)
-    try:
-      message = {
-        'protocol': frames.PROTOCOL,
-        'actor': caller.name,
-        'generation': caller.generation,
-        'token': caller.token,
-        'environment_ids': [int(i) for i in environment_ids],
-        'timestep': frames.describe(timestep),
-        'action': frames.describe(action),
-      }
-      self._send(frames.pack_json(frames.HELLO, message))
-      self._receive(frames.WELCOME, bytearray(frames.HEADER_SIZE), 'a welcome')
-    except BaseException:
-      self._stream.close()
-      raise
+    message = {
+      'protocol': protocol.PROTOCOL,
+      'actor': caller.name,
+      'generation': caller.generation,
+      'token': caller.token,
+      'environment_ids': [int(i) for i in environment_ids],
+      'timestep': frames.describe(timestep),
+      'action': frames.describe(action),
+    }
+    self._stream = client_stream.ClientStream(
+      address,
+      message,
+      server='inference server',
+      timeout_seconds=timeout_seconds,
+      stop=stop or signals.StopSignal(),
+    )
 
   def send(self, timestep: dm_env.TimeStep, *, start: bool = False) -> None:
     """Sends timesteps `[B]`, which are answered unless all are LAST.
@@ -116,14 +100,14 @@ class InferenceClient:
       strict=True,
     ):
       array[...] = leaf
-    kind = frames.START if start else frames.STEP
+    kind = protocol.START if start else protocol.STEP
     size = len(self._frame) - frames.HEADER_SIZE
     self._frame[: frames.HEADER_SIZE] = frames.header(
       kind, size, self._round_trip
     )
     self._sent_at = time.perf_counter()
-    self._send(self._frame)
-    self.is_waiting = not is_answerless(self._leaves[0])
+    self._stream.send(self._frame, 'timesteps')
+    self.is_waiting = not protocol.is_answerless(self._leaves[0])
 
   def receive(self) -> types.Nest:
     """Waits for the actions `[B, ...]`; the next call reuses the arrays.
@@ -134,7 +118,7 @@ class InferenceClient:
       signals.Stopped: If the stop signal was set.
       TimeoutError: If no answer came in time.
     """
-    self._receive(frames.ACTION, self._answer, 'actions')
+    self._stream.receive(protocol.ACTION, self._answer, 'actions')
     self.is_waiting = False
     self._round_trip = time.perf_counter() - self._sent_at
     return self._to_action(self._actions)
@@ -147,67 +131,13 @@ class InferenceClient:
     """
     if self.is_waiting:
       self.receive()
-    self._send(frames.header(frames.BYE, 0))
-    self._receive(frames.GOODBYE, bytearray(frames.HEADER_SIZE), 'a goodbye')
+    self._stream.send(memoryview(frames.header(protocol.BYE, 0)), 'the end')
+    goodbye = memoryview(bytearray(frames.HEADER_SIZE))
+    self._stream.receive(protocol.GOODBYE, goodbye, 'a goodbye')
 
   def close(self) -> None:
     """Closes the connection."""
     self._stream.close()
-
-  def _send(self, data: bytes | memoryview) -> None:
-    self._transfer(memoryview(data), self._stream.send, 'it to take timesteps')
-
-  def _receive(self, kind: int, answer, what: str) -> None:
-    """Receives a frame of one kind and size into `answer`."""
-    view, size_of_header = memoryview(answer), frames.HEADER_SIZE
-    self._fill(view[:size_of_header], what)
-    found, size, _ = frames.parse_header(view[:size_of_header])
-    if found == frames.REFUSED:
-      message = bytearray(min(size, frames.MAX_JSON_SIZE))
-      self._fill(memoryview(message), 'a reason')
-      reason = frames.parse_json(bytes(message)).get('reason')
-      raise frames.ProtocolError(
-        f'The inference server at {self._address} refuses: {reason}'
-      )
-    if found != kind or size != len(view) - size_of_header:
-      raise frames.ProtocolError(
-        f'Expected {what} from the inference server at {self._address}, got a '
-        f'frame of kind {found} with {size} bytes.'
-      )
-    self._fill(view[size_of_header:], what)
-
-  def _fill(self, view: memoryview, what: str) -> None:
-    self._transfer(view, self._stream.recv_into, what)
-
-  def _transfer(
-    self, view: memoryview, move: Callable[[memoryview], int], what: str
-  ) -> None:
-    """Sends or receives all of a buffer, by calls that return a count."""
-
-    def attempt(_: float) -> bool:
-      nonlocal view
-      try:
-        while view and (count := move(view)):
-          view = view[count:]
-      except TimeoutError:
-        return False
-      except OSError as error:
-        raise self._lost() from error
-      if view:
-        raise self._lost()
-      return True
-
-    signals.wait_for(
-      attempt,
-      lambda: f'{what} on the inference server at {self._address}',
-      self._timeout_seconds,
-      self._stop,
-    )
-
-  def _lost(self) -> ServerLost:
-    return ServerLost(
-      f'The inference server at {self._address} ended the connection.'
-    )
 
 
 class ThinActor(core.Actor):
@@ -250,24 +180,3 @@ class ThinActor(core.Actor):
   def update(self, wait: bool = False) -> None:
     """Does nothing: the server updates the variables."""
     del wait
-
-
-def is_answerless(step_types: np.ndarray) -> bool:
-  """Returns whether no row needs an action: all episodes have ended."""
-  # The first row usually decides.
-  return step_types.item(0) == _LAST and int(step_types.min()) == _LAST
-
-
-def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:
-  """Returns the leaf specs of a timestep of one environment."""
-  leaves = [spec.rewards, spec.discounts, *tree.flatten(spec.observations)]
-  return [((), np.dtype(np.int32)), *map(_leaf_spec, leaves)]
-
-
-def action_leaves(spec: Any) -> list[frames.LeafSpec]:
-  """Returns the leaf specs of an action."""
-  return list(map(_leaf_spec, tree.flatten(spec.actions)))
-
-
-def _leaf_spec(leaf: Any) -> frames.LeafSpec:
-  return tuple(leaf.shape), np.dtype(leaf.dtype)

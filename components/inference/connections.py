@@ -13,13 +13,9 @@ import numpy as np
 
 from repertory.components import specs, types
 from repertory.components.config import settings
-from repertory.components.inference import client as client_lib
-from repertory.components.inference import frames, state_store
-from repertory.components.runtime import callers, nests
-
-# Time limit for a handshake. Actors send it immediately; a silent connection
-# would occupy a descriptor for ever.
-HANDSHAKE_SECONDS = 30.0
+from repertory.components.inference import protocol, state_store
+from repertory.components.network import callers, frames
+from repertory.components.runtime import nests
 
 
 class Chosen(NamedTuple):
@@ -64,7 +60,7 @@ class ActorConnection:
   def __init__(self, stream: socket.socket):
     self.stream = stream
     self.events = 0
-    self.deadline = time.monotonic() + HANDSHAKE_SECONDS
+    self.deadline = time.monotonic() + frames.HANDSHAKE_SECONDS
     self.arrived_at = 0.0
     self.is_pending = self.is_closed = False
 
@@ -81,14 +77,14 @@ class ActorConnection:
     self.batch_size = len(self.ids)
     self._store = store
     self._frame, self.leaves = frames.make_frame(
-      client_lib.timestep_leaves(spec), self.batch_size
+      protocol.timestep_leaves(spec), self.batch_size
     )
     self._payload_size = len(self._frame) - frames.HEADER_SIZE
     self._answer, self._answer_leaves = frames.make_frame(
-      client_lib.action_leaves(spec), self.batch_size
+      protocol.action_leaves(spec), self.batch_size
     )
     self._answer[: frames.HEADER_SIZE] = frames.header(
-      frames.ACTION, len(self._answer) - frames.HEADER_SIZE
+      protocol.ACTION, len(self._answer) - frames.HEADER_SIZE
     )
     self._to_observation = nests.Unflattener(spec.observations)
     self._to_action = nests.Unflattener(spec.actions)
@@ -158,7 +154,7 @@ class ActorConnection:
     timestep: Any = dm_env.TimeStep(
       step_type, reward, discount, self._to_observation(observation)
     )
-    if kind == frames.START:
+    if kind == protocol.START:
       self.adder.add_first(timestep)
       return False
     self.written_version = chosen.version
@@ -187,9 +183,9 @@ class ActorConnection:
 
   def _check(self, kind: int, size: int) -> None:
     expected = {
-      frames.START: self._payload_size,
-      frames.STEP: self._payload_size,
-      frames.BYE: 0,
+      protocol.START: self._payload_size,
+      protocol.STEP: self._payload_size,
+      protocol.BYE: 0,
     }
     if kind not in expected or size != expected[kind]:
       raise frames.ProtocolError(
@@ -222,11 +218,7 @@ def receive_hello(
   head = bytearray(frames.HEADER_SIZE)
   yield from _fill(stream, head)
   kind, size, _ = frames.parse_header(head)
-  if kind != frames.HELLO or size > frames.MAX_JSON_SIZE:
-    raise frames.ProtocolError(
-      'A connection must begin with a handshake of at most '
-      f'{frames.MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
-    )
+  frames.check_hello(kind, size)
   payload = bytearray(size)
   yield from _fill(stream, payload)
   return frames.parse_json(payload)
@@ -257,9 +249,9 @@ def check_hello(
     frames.ProtocolError: Naming the problem.
     callers.FencedError: If it is of another run, or was replaced.
   """
-  if hello.get('protocol') != frames.PROTOCOL:
+  if hello.get('protocol') != protocol.PROTOCOL:
     raise frames.ProtocolError(
-      f'protocol must be {frames.PROTOCOL}, got {hello.get("protocol")!r}.'
+      f'protocol must be {protocol.PROTOCOL}, got {hello.get("protocol")!r}.'
     )
   try:
     caller = callers.Caller(
@@ -273,8 +265,8 @@ def check_hello(
   # First, because only callers of this run may see further errors.
   fencing.check_token(caller)
   for name, leaves in (
-    ('timestep', client_lib.timestep_leaves(spec)),
-    ('action', client_lib.action_leaves(spec)),
+    ('timestep', protocol.timestep_leaves(spec)),
+    ('action', protocol.action_leaves(spec)),
   ):
     expected = frames.describe(leaves)
     if hello.get(name) != expected:

@@ -18,19 +18,14 @@ from typing import Any
 import numpy as np
 
 from repertory.components import specs
-from repertory.components.inference import (
+from repertory.components.inference import connections, protocol, state_store
+from repertory.components.network import (
   addresses,
-  client,
-  connections,
-  frames,
-  state_store,
-)
-from repertory.components.runtime import (
   callers,
+  frames,
   network_interfaces,
-  signals,
-  worker_thread,
 )
+from repertory.components.runtime import signals, worker_thread
 
 # Interval at which the loop checks the stop signal.
 _SLICE_SECONDS = 0.2
@@ -179,7 +174,7 @@ class InferenceServer:
         for one in list(self._handshakes):
           if time.monotonic() > one.deadline:
             late = frames.ProtocolError(
-              f'Waited {connections.HANDSHAKE_SECONDS:g} seconds for the '
+              f'Waited {frames.HANDSHAKE_SECONDS:g} seconds for the '
               'handshake with which every connection begins.'
             )
             connections.refuse(one.stream, late)
@@ -222,10 +217,10 @@ class InferenceServer:
       while True:
         kind, round_trip = yield from one.receive()
         self.statistics.note_round_trip(round_trip)
-        if kind == frames.BYE:
+        if kind == protocol.BYE:
           break
         chosen = one.chosen  # That led to these timesteps.
-        if client.is_answerless(one.leaves[0]):
+        if protocol.is_answerless(one.leaves[0]):
           one.forget_action()
         else:
           one.arrived_at = time.perf_counter()
@@ -243,7 +238,7 @@ class InferenceServer:
           yield functools.partial(_wait, one, one.adder)
       if (adder := one.take_adder()) is not None:
         yield adder.close
-      connections.send(one.stream, frames.GOODBYE)
+      connections.send(one.stream, protocol.GOODBYE)
     except frames.Disconnected:
       pass
     except (frames.ProtocolError, callers.FencedError) as error:

@@ -2,13 +2,18 @@
 
 import abc
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 import tree
 
 from repertory.components import types
+from repertory.components.replay import tables, waits
+from repertory.components.runtime import signals
+
+# Interval of checks for the end of a wait.
+_SLICE_SECONDS = 0.2
 
 
 class BatchTimeout(Exception):
@@ -25,6 +30,7 @@ class Batches(Iterator[types.Sample], abc.ABC):
 
   batch_timeout_seconds: float | None = None
   _timeout_start = 0.0
+  _is_closed = False
 
   @property
   @abc.abstractmethod
@@ -49,6 +55,33 @@ class Batches(Iterator[types.Sample], abc.ABC):
   @abc.abstractmethod
   def close(self) -> None:
     """Ends current and future waits, and all threads."""
+
+  def _wait(
+    self,
+    attempt: Callable[[float], types.Sample | None],
+    table: tables.TableSpec,
+    place: waits.WaitPolicy,
+    ask: Callable[[], tables.TableInfo],
+  ) -> types.Sample:
+    """Repeats short attempts to take a batch; raises errors like `next`."""
+    if self._is_closed:
+      raise signals.Stopped
+    since = time.monotonic()
+    seconds = 0.0  # At first, a batch is taken even after the stop signal.
+    while (sample := attempt(seconds)) is None:
+      if self._is_closed or place.stop.is_set():
+        raise signals.Stopped
+      seconds = _SLICE_SECONDS
+      waited = time.monotonic() - max(since, self._timeout_start)
+      if waited > place.timeout_seconds:
+        wait = waits.describe_batch(table, place, ask)
+        raise TimeoutError(
+          f'Waited {place.timeout_seconds:g} seconds for {wait}.'
+        )
+      batch_timeout = self.batch_timeout_seconds
+      if batch_timeout is not None and waited > batch_timeout:
+        raise BatchTimeout
+    return sample
 
 
 class Priorities(abc.ABC):

@@ -23,6 +23,7 @@ class Packing:
   Attributes:
     packed: Indices of the small leaves, in the order of `tree.flatten`.
     whole: Indices of the other leaves.
+    images: Those of them that servers compress: uint8 of 2 or more dimensions.
     shapes: Shape of each leaf in one item.
     dtypes: Dtype of each leaf.
   """
@@ -37,6 +38,11 @@ class Packing:
     self.packed = [i for i in range(len(self._specs)) if self._is_small(i)]
     packed = set(self.packed)
     self.whole = [i for i in range(len(self._specs)) if i not in packed]
+    self.images = {
+      i
+      for i in self.whole
+      if self.dtypes[i] == np.uint8 and len(self.shapes[i]) >= 2
+    }
     self._record = np.dtype(
       [(str(i), self.dtypes[i], self.shapes[i]) for i in self.packed]
     )
@@ -83,6 +89,18 @@ class Packing:
       self.check(i, leaves[i])
       records[str(i)] = leaves[i]
     return records.view(np.uint8).reshape(count, self._record.itemsize)
+
+  def open(self, records: np.ndarray) -> dict[int, np.ndarray]:
+    """Returns views of the packed leaves `[K, ...]` of uint8 `[K, bytes]`."""
+    if not self.packed:
+      return {}
+    leaves = records.reshape(-1).view(self._record)
+    return {i: leaves[str(i)] for i in self.packed}
+
+  @property
+  def record_bytes(self) -> int:
+    """Bytes of the packed leaves of an item."""
+    return self._record.itemsize
 
   def unpack(self, columns: Sequence[tf.Tensor]) -> types.Nest:
     """Maps columns `[B / bundle_size, ...]` to a nest of leaves `[B, ...]`."""

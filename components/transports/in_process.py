@@ -22,7 +22,7 @@ class InProcessTransport(transport.Transport):
   a writer that is early waits.
   """
 
-  kind = 'local'
+  kind = transport.IN_PROCESS
 
   def __init__(
     self,
@@ -96,4 +96,4 @@ class InProcessTransport(transport.Transport):
     table, contents = self.table.description, self.table.copy()
     if actors is not None:
       contents = dataclasses.replace(contents, actors=actors.saved)
-    return lambda: local.write(directory, table, contents)
+    return lambda: local.write(directory, [(table, contents)])

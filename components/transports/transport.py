@@ -18,8 +18,11 @@ from repertory.components.transports import experience as experience_lib
 # see `anakin`.
 COMPILED = 'program'
 
-# Kind of tables behind a server, see `ReverbTransport`.
-REVERB = 'reverb'
+# Kind of tables in this process, see `InProcessTransport`.
+IN_PROCESS = 'local'
+
+# Kinds of tables behind a server, see `ReverbTransport` and `ServedTransport`.
+REVERB, SERVED = 'reverb', 'served'
 
 # Kind of recorded data, see `OfflineTransport`.
 OFFLINE = 'data'

@@ -15,7 +15,8 @@ import numpy as np
 from absl import logging
 
 from repertory.components import loggers, replay
-from repertory.components.runtime import callers, signals
+from repertory.components.network import callers
+from repertory.components.runtime import signals
 from repertory.launch import failures
 from repertory.launch.coordination import (
   evaluations,

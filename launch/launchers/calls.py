@@ -7,7 +7,8 @@ from concurrent import futures
 from typing import Any
 
 from repertory.components import core
-from repertory.components.runtime import callers, signals
+from repertory.components.network import callers
+from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.nodes import variable_cache
 from repertory.launch.platform import watchdog

@@ -8,7 +8,7 @@ from typing import Any
 import courier
 from courier.python.client import translate_status
 
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch.launchers import calls
 
 

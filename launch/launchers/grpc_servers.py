@@ -20,7 +20,7 @@ from typing import Any
 
 import cloudpickle
 
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch.launchers import calls
 
 # Read when gRPC is imported. By default, gRPC would delay each fork, although

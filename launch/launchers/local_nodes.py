@@ -14,7 +14,7 @@ from typing import Any
 import cloudpickle
 from absl import logging
 
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher, node_process, node_runner

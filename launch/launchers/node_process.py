@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import flags, logging
 
-from repertory.components.runtime import callers, network_interfaces
+from repertory.components.network import callers, network_interfaces
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import calls, node_runner
 from repertory.launch.launchers import launcher as launcher_lib

@@ -12,7 +12,8 @@ from typing import Any
 
 from absl import logging
 
-from repertory.components.runtime import network_interfaces, signals
+from repertory.components.network import network_interfaces
+from repertory.components.runtime import signals
 from repertory.launch import failures
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.launchers import calls, launcher

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher

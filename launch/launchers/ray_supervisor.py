@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import ray
 
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch.platform import child_processes, ports
 
 # Maximum bytes of a node's output per read, and kept.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from repertory.components.config.settings import SettingError
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch import launchers
 
 COURIER, GRPC = 'courier', 'grpc'

@@ -10,7 +10,7 @@ from typing import Any
 from absl import logging
 
 from repertory.components import loggers
-from repertory.components.runtime import callers
+from repertory.components.network import callers
 from repertory.launch import failures
 from repertory.launch.coordination import (
   kinds,

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from repertory.components.runtime import callers
+from repertory.components.network import callers
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from repertory.components import learners, replay, types
-from repertory.components.runtime import callers, signals
+from repertory.components.network import callers
+from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import (

@@ -6,7 +6,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
-from repertory.components.runtime import callers, network_interfaces, signals
+from repertory.components.network import callers, network_interfaces
+from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.platform import watchdog
 

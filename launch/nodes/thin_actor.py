@@ -7,6 +7,7 @@ from typing import Any
 
 from repertory.components.actors import environment_loop
 from repertory.components.inference import client as client_lib
+from repertory.components.network import client_stream
 from repertory.components.runtime import signals
 from repertory.launch.experiments import environment_batches
 from repertory.launch.nodes import acting, node
@@ -61,7 +62,7 @@ class ThinActorNode(acting.ActingNode):
         for client in self._clients:
           client.finish()
         return
-      except client_lib.ServerLost:
+      except client_stream.ServerLost:
         self._disconnect()
         self._num_servers += 1
         if self._stop.wait(_RECONNECT_SECONDS):
@@ -84,7 +85,7 @@ class ThinActorNode(acting.ActingNode):
           for connection in range(self._num_connections)
         ]
         return
-      except client_lib.ServerLost:
+      except client_stream.ServerLost:
         self._disconnect()
         if time.monotonic() - since > self._timeout_seconds:
           raise

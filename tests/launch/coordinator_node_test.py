@@ -5,7 +5,8 @@ import contextlib
 import pytest
 
 from repertory import launch
-from repertory.components.runtime import callers, signals
+from repertory.components.network import callers
+from repertory.components.runtime import signals
 from repertory.launch import failures
 from repertory.launch.coordination import reports
 from repertory.launch.launchers import calls, rpc

@@ -9,7 +9,7 @@ import threading
 import psutil
 import pytest
 
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch.launchers import grpc_servers, rpc
 from support.launch import called
 from support.system import links, program

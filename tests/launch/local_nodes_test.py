@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from repertory import launch
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.launch.launchers import conformance, local_nodes, rpc
 from repertory.launch.launchers import launcher as launcher_lib
 

@@ -1,20 +1,24 @@
 """Snapshots of a local table as files.
 
-A snapshot is a folder. `table.json` holds the table's description, its counts
-and the state of its random generator; it is written last. Items are in
-insertion order: `priorities.npy`, a file `leaf_<i>.npy` for each small leaf
-with index i, and a file `which_<i>.npy` with array indices for each large leaf.
-The arrays themselves are in `arrays_<n>.npy`, without duplicates, one file per
-shape and dtype. `actors` is there if the actors' state was saved; its format is
+A snapshot is a folder; those of further tables are folders in it. `table.json`
+holds the table's description, its counts and the state of its random generator;
+it is written last. Items are in insertion order: `priorities.npy`, a file
+`leaf_<i>.npy` for each small leaf with index i, and a file `which_<i>.npy` with
+array indices for each large leaf. The arrays themselves are in
+`arrays_<n>.npy`, as bytes without duplicates, one file per shape and dtype, and
+their sizes in `sizes_<n>.npy`: those that are smaller than the array are
+compressed, see `compression`. Without sizes, an older version has written them
+as arrays. `actors` is there if the actors' state was saved; its format is
 theirs, perhaps pickles. No other file contains pickles. `checkpointing` adds
 and verifies checksums when it copies snapshots into its checkpoints.
 """
 
 import contextlib
 import json
+import math
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,10 +26,11 @@ import tree
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import tables
+from repertory.components.replay.local import compression
 from repertory.components.replay.local import table as table_lib
 
-# Version of the layout; readers reject others.
-_FORMAT = 1
+# Version of the layout, and those that are read.
+_FORMAT, _READABLE = 2, (1, 2)
 _STATE, _TEMPORARY, _NAME = 'table.json', '.writing', 'snapshot'
 _ACTORS = 'actors'
 # Fields of `table.Contents` with plain values.
@@ -33,14 +38,19 @@ COUNTS = ('inserts', 'samples', 'random')
 
 
 def write(
-  directory: str, table: tables.TableSpec, contents: table_lib.Contents
+  directory: str,
+  contents: Sequence[tuple[tables.TableSpec, table_lib.Contents]],
 ) -> str:
-  """Writes a snapshot of a table.
+  """Writes a snapshot of tables.
 
   When complete, it replaces the directory's previous one. Returns its folder.
   """
   with replacing(directory) as (folder, path):
-    _write(folder, table, contents)
+    (table, first), *others = contents
+    for other, its_contents in others:
+      os.mkdir(os.path.join(folder, other.name))
+      _write(os.path.join(folder, other.name), other, its_contents)
+    _write(folder, table, first)
   return path
 
 
@@ -65,14 +75,19 @@ def _write(
     json.dump(state, file, indent=2)
 
 
-def read(directory: str, table: tables.TableSpec) -> table_lib.Contents | None:
-  """Reads the snapshot in a directory, of any name; returns None without one.
+def read(
+  directory: str, table: tables.TableSpec, *, compressed: bool = False
+) -> table_lib.Contents | None:
+  """Reads a table from the snapshot in a directory; returns None without one.
 
-  Raises a CheckpointError if the files are not a snapshot, or of another table.
+  The snapshot may have any name. Images are compressed if `compressed`. Raises
+  a CheckpointError if the files are not a snapshot, or of another table.
   """
   folder = find(directory)
   if folder is None:
     return None
+  if os.path.isdir(own := os.path.join(folder, table.name)):
+    folder = own
   layout = table.packing
   with reading(folder):
     with open(os.path.join(folder, _STATE)) as file:
@@ -80,11 +95,7 @@ def read(directory: str, table: tables.TableSpec) -> table_lib.Contents | None:
     _check(folder, state, table)
     leaves = {i: _load(folder, f'leaf_{i}') for i in layout.packed}
     for n, indices in enumerate(_by_kind(table)):
-      # Separate arrays, which are freed with the last item that has them.
-      mapped = _load(folder, f'arrays_{n}', mmap_mode='r')
-      arrays = np.empty([len(mapped)], object)
-      for k, array in enumerate(mapped):
-        arrays[k] = np.array(array)
+      arrays = _load_large(folder, n, indices[0], layout, compressed)
       for i in indices:
         leaves[i] = arrays[_load(folder, f'which_{i}')]
     actors_path, actors = os.path.join(folder, _ACTORS), b''
@@ -137,10 +148,10 @@ def find(directory: str) -> str | None:
 
 def _check(folder: str, state: dict[str, Any], table: tables.TableSpec) -> None:
   """Raises an error if a snapshot does not fit the table."""
-  if state['format'] != _FORMAT:
+  if state['format'] not in _READABLE:
     raise checkpointing.CheckpointError(
       f'{folder} cannot be read: it has format {state["format"]}, this version '
-      f'reads format {_FORMAT}.'
+      f'reads formats {" and ".join(map(str, _READABLE))}.'
     )
   found = state['table']
   differences = [
@@ -190,16 +201,42 @@ def _save_large(
       if which[k] == len(arrays):
         arrays.append(array)
     _save(folder, f'which_{index}', which)
-  first = next(iter(columns))
-  header = {
-    'descr': np.lib.format.dtype_to_descr(layout.dtypes[first]),
-    'fortran_order': False,
-    'shape': (len(arrays), *layout.shapes[first]),
-  }
+  sizes = np.array(
+    [len(compression.stored_bytes(array)) for array in arrays], np.int64
+  )
+  _save(folder, f'sizes_{number}', sizes)
+  header = {'descr': '|u1', 'fortran_order': False, 'shape': (sizes.sum(),)}
   with open(os.path.join(folder, f'arrays_{number}.npy'), 'wb') as file:
     np.lib.format.write_array_header_2_0(file, header)
     for array in arrays:
-      file.write(np.ascontiguousarray(array).data)
+      file.write(compression.stored_bytes(array))
+
+
+def _load_large(
+  folder: str, number: int, index: int, layout: Any, compressed: bool
+) -> np.ndarray:
+  """Loads the arrays of one shape and dtype, as objects.
+
+  They are separate, so that each is freed with the last item that has it.
+  """
+  shape, dtype = layout.shapes[index], layout.dtypes[index]
+  data = _load(folder, f'arrays_{number}', mmap_mode='r')
+  if os.path.exists(os.path.join(folder, f'sizes_{number}.npy')):
+    ends = _load(folder, f'sizes_{number}').cumsum().tolist()
+  else:  # Of format 1.
+    size = math.prod(shape) * dtype.itemsize
+    data, ends = data.reshape(-1).view(np.uint8), range(size, data.nbytes, size)
+    ends = [*ends, data.nbytes]
+  arrays = np.empty([len(ends)], object)
+  for k, (begin, end) in enumerate(zip([0, *ends], ends)):
+    stored = np.array(data[begin:end]).data
+    array = compression.from_stored(stored, shape, dtype)
+    if compressed and index in layout.images:
+      array = compression.compress(np.asarray(array))
+    elif not compressed:
+      array = np.asarray(array)
+    arrays[k] = array
+  return arrays
 
 
 def _save(folder: str, name: str, array: np.ndarray) -> None:

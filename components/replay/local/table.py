@@ -4,7 +4,6 @@ import collections
 import dataclasses
 import math
 import threading
-import time
 import weakref
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,10 +14,8 @@ from repertory.components import types
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.replay import batches, rate_limiters, tables, waits
 from repertory.components.replay.local import sum_tree
-from repertory.components.runtime import nests, signals
+from repertory.components.runtime import nests
 
-# Interval of checks for the end of a wait.
-_SLICE_SECONDS = 0.2
 # Alignment of arrays that TensorFlow uses without a copy.
 _ALIGNMENT = 64
 
@@ -502,7 +499,6 @@ class LocalBatches(batches.Batches):
     self._table = table
     self._batch_size = batch_size
     self._place = place or waits.WaitPolicy()
-    self._is_closed = False
 
   @property
   def element_spec(self) -> types.Sample:
@@ -510,24 +506,12 @@ class LocalBatches(batches.Batches):
     return batches.sample_spec(signature, self._batch_size)
 
   def __next__(self) -> types.Sample:
-    if self._is_closed:
-      raise signals.Stopped
-    place, table, since = self._place, self._table, time.monotonic()
-    seconds = 0.0  # At first, a batch is taken even after the stop signal.
-    while (sample := table.sample(self._batch_size, seconds)) is None:
-      if self._is_closed or place.stop.is_set():
-        raise signals.Stopped
-      seconds = _SLICE_SECONDS
-      waited = time.monotonic() - max(since, self._timeout_start)
-      if waited > place.timeout_seconds:
-        wait = waits.describe_batch(table.description, place, table.status)
-        raise TimeoutError(
-          f'Waited {place.timeout_seconds:g} seconds for {wait}.'
-        )
-      batch_timeout = self.batch_timeout_seconds
-      if batch_timeout is not None and waited > batch_timeout:
-        raise batches.BatchTimeout
-    return sample
+    return self._wait(
+      lambda seconds: self._table.sample(self._batch_size, seconds),
+      self._table.description,
+      self._place,
+      self._table.status,
+    )
 
   def close(self) -> None:
     self._is_closed = True

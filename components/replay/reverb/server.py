@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import reverb
 
 from repertory.components.checkpoints import checkpointing
+from repertory.components.network import network_interfaces
 from repertory.components.replay import tables as tables_lib
-from repertory.components.runtime import network_interfaces
 
 
 def make_server(

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from repertory.components.gossip import participant
-from repertory.components.inference import addresses
-from repertory.components.runtime import callers
+from repertory.components.network import addresses, callers
 
 _SECONDS = 30.0
 

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from repertory.components.inference import frames
+from repertory.components.inference import protocol
+from repertory.components.network import frames
 from support.launch import inference_fixture, raw_lane
 from support.replay import replay_fixture
 
@@ -80,7 +81,7 @@ class TestRefusal:
     self.check(
       [
         (b'GET / HTTP/1.1\r\nHost: here\r\n\r\n', "must begin with b'rprt'"),
-        (with_header(b'', frames.STEP), 'begin with a handshake.*kind 3'),
+        (with_header(b'', protocol.STEP), 'begin with a handshake.*kind 3'),
         (frames.header(frames.HELLO, 2**32 - 1), 'at most 262144 bytes'),
         (with_header(b'{'), 'must be JSON'),
         (with_header(b'[' * 100_000), 'must be JSON'),
@@ -89,7 +90,7 @@ class TestRefusal:
     )
 
   def test_frames(self):
-    def timesteps(step_types, kind=frames.STEP):
+    def timesteps(step_types, kind=protocol.STEP):
       return raw_lane.timestep_frame(np.zeros([2, 2]), step_types, kind)
 
     size = len(timesteps(0)) - frames.HEADER_SIZE
@@ -98,12 +99,12 @@ class TestRefusal:
         (b'\0' * 16, "must begin with b'rprt'"),
         (frames.header(77, 0), "'wrong' sent a frame of kind 77 with 0 bytes"),
         (
-          frames.header(frames.STEP, size + 64),
+          frames.header(protocol.STEP, size + 64),
           f'with {size + 64} bytes; for 2 environments timesteps have {size}',
         ),
-        (frames.header(frames.BYE, 1), 'with 1 bytes'),
+        (frames.header(protocol.BYE, 1), 'with 1 bytes'),
         # If it is too large, the header is sufficient.
-        (frames.header(frames.STEP, size * 99) + bytes(size * 99), 'bytes'),
+        (frames.header(protocol.STEP, size * 99) + bytes(size * 99), 'bytes'),
       ],
       before=(0, 1),
     )

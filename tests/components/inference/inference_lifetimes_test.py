@@ -4,13 +4,14 @@ import select
 
 import pytest
 
-from repertory.components.inference import (
+from repertory.components.inference import client
+from repertory.components.network import (
   addresses,
-  client,
-  connections,
+  callers,
   frames,
+  network_interfaces,
 )
-from repertory.components.runtime import callers, network_interfaces, signals
+from repertory.components.runtime import signals
 from support.launch import inference_fixture, raw_lane
 from support.replay import replay_fixture
 
@@ -79,7 +80,7 @@ class TestLateHandshake:
   HELLO = frames.pack_json(frames.HELLO, raw_lane.hello([2, 3]))
 
   def test_is_refused(self, monkeypatch):
-    monkeypatch.setattr(connections, 'HANDSHAKE_SECONDS', 1.0)
+    monkeypatch.setattr(frames, 'HANDSHAKE_SECONDS', 1.0)
     with inference_fixture.serving() as it:
       late = it.speak(self.HELLO[:40])
       other = it.connection([0])  # By now the first one is accepted, too.
@@ -121,7 +122,7 @@ class TestServerGone:
       listener,
       pytest.raises(
         TimeoutError,
-        match=f'Waited 0.3 seconds for a welcome on .* at {address}',
+        match=f'Waited 0.3 seconds for a welcome from .* at {address}',
       ),
     ):
       client.InferenceClient(

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from repertory.components import actors, variables
 from repertory.components.actors import environment_loop
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from repertory.environments.games import catch, memory_chain
 from support.agents import acting_policies, counting_policy
 from support.launch import inference_fixture, raw_lane

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import replay
-from repertory.components.replay import local
+from repertory.components.replay import local, served
 from repertory.components.runtime import signals
 from support.replay import replay_fixture
 from support.system import calls
@@ -294,6 +294,44 @@ class TestReverbWriter(WriterConformance):
   def serve(self, table):
     with replay_fixture.serve(table) as connection:
       yield _ReverbTable(connection)
+
+
+class _ServedTable:
+  """A table of a replay server of this package."""
+
+  def __init__(self, address, table):
+    self._address = address
+    self._table = table
+
+  def make_writer(self, timeout_seconds, stop, **settings):
+    connection = served.ServerConnection(self._address, timeout_seconds, stop)
+    return served.ServedWriter(connection, self._table, **settings)
+
+  def count(self):
+    return served.ServerConnection(self._address).look(self._table).inserts
+
+  def take(self, num_items):
+    connection = served.ServerConnection(self._address)
+    batches = served.ServedBatches(
+      connection, self._table, num_items, prefetch=0
+    )
+    with contextlib.closing(batches):
+      sample = next(batches)
+    rows = zip(*(sample.data[name] for name in _SIGNATURE), strict=True)
+    return [
+      (dict(zip(_SIGNATURE, row)), 1 + key)
+      for row, key in zip(rows, sample.keys.tolist())
+    ]
+
+
+class TestServedWriter(WriterConformance):
+  @contextlib.contextmanager
+  def serve(self, table):
+    server = served.ReplayServer([table], seed=0)
+    try:
+      yield _ServedTable(server.address, table)
+    finally:
+      server.stop()
 
 
 class _LocalTable:

@@ -10,9 +10,9 @@ import tree
 
 from repertory.components import adders, replay, transports
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import local
+from repertory.components.replay import local, served
 from repertory.components.runtime import signals
-from repertory.components.transports import experience
+from repertory.components.transports import experience, served_transport
 from support.replay import replay_fixture
 from support.system import calls
 
@@ -309,6 +309,24 @@ class TestReverbTransport(TransportConformance):
           assert adder.is_ahead()
         finally:
           self.call(adder.close)
+
+
+class TestServedTransport(TransportConformance):
+  @contextlib.contextmanager
+  def serve(self, described, directory, timeout_seconds, stop):
+    server = served.ReplayServer(
+      described.tables, seed=0, checkpoint_directory=directory, token='secret'
+    )
+    connection = served.ServerConnection(
+      server.address, timeout_seconds, stop, 'secret'
+    )
+    try:
+      yield served_transport.ServedTransport(
+        connection, described, transports.make_adder, directory
+      )
+    finally:
+      connection.close()
+      server.stop()
 
 
 class TestInProcessTransport(TransportConformance):

@@ -15,7 +15,8 @@ from repertory.components.inference import (
   server,
   state_store,
 )
-from repertory.components.runtime import callers, signals
+from repertory.components.network import callers
+from repertory.components.runtime import signals
 from repertory.environments.batches import batch
 from support.launch import raw_lane
 from support.replay import recording_adder, replay_fixture

@@ -8,7 +8,8 @@ import dm_env
 import numpy as np
 
 from repertory.components import specs
-from repertory.components.inference import addresses, client, frames
+from repertory.components.inference import protocol
+from repertory.components.network import addresses, frames
 
 # Time-out of calls that should not block.
 DEADLINE_SECONDS = 20.0
@@ -29,10 +30,10 @@ def mix(ids, observations):
   return ids * 1009 + observations[..., 0] * 31 + observations[..., 1]
 
 
-def timestep_frame(observations, step_types, kind=frames.STEP):
+def timestep_frame(observations, step_types, kind=protocol.STEP):
   """Returns the bytes of timesteps `[B]`, of reward ½ and discount 1."""
   frame, leaves = frames.make_frame(
-    client.timestep_leaves(SPEC), len(observations)
+    protocol.timestep_leaves(SPEC), len(observations)
   )
   for leaf, value in zip(
     leaves, (step_types, 0.5, 1.0, observations), strict=True
@@ -47,13 +48,13 @@ def timestep_frame(observations, step_types, kind=frames.STEP):
 def hello(ids, **changes):
   """Returns the hello message of an actor, with changes."""
   message = {
-    'protocol': frames.PROTOCOL,
+    'protocol': protocol.PROTOCOL,
     'actor': 'raw',
     'generation': 0,
     'token': '',
     'environment_ids': list(ids),
-    'timestep': frames.describe(client.timestep_leaves(SPEC)),
-    'action': frames.describe(client.action_leaves(SPEC)),
+    'timestep': frames.describe(protocol.timestep_leaves(SPEC)),
+    'action': frames.describe(protocol.action_leaves(SPEC)),
   }
   return message | changes
 
@@ -110,14 +111,14 @@ class RawLane:
     self.step_types[0] = FIRST
     self.step_types[1:, 0] = MID  # At least one row needs a reply.
     self.frames = [
-      timestep_frame(o, s, frames.STEP if n else frames.START)
+      timestep_frame(o, s, protocol.STEP if n else protocol.START)
       for n, (o, s) in enumerate(zip(self.observations, self.step_types))
     ]
     self.counts = np.zeros(size, np.int32)
     self.version = -1
     self._now = 0
     self._answer = bytearray(
-      len(frames.make_frame(client.action_leaves(SPEC), size)[0])
+      len(frames.make_frame(protocol.action_leaves(SPEC), size)[0])
     )
     self.stream = speak(
       address, frames.pack_json(frames.HELLO, hello(ids, **message))
@@ -138,7 +139,7 @@ class RawLane:
     received = self.stream.recv_into(view, 0, socket.MSG_WAITALL)
     if received >= frames.HEADER_SIZE:
       kind = frames.parse_header(view[: frames.HEADER_SIZE])[0]
-      assert kind == frames.ACTION, f'kind {kind}: {bytes(view)!r}'
+      assert kind == protocol.ACTION, f'kind {kind}: {bytes(view)!r}'
     if received < len(view):
       raise ConnectionError(f'Got {received} of {len(view)} bytes.')
     actions = np.frombuffer(
@@ -154,8 +155,8 @@ class RawLane:
 
   def finish(self):
     """Ends the connection properly."""
-    self.stream.sendall(frames.header(frames.BYE, 0))
-    assert read_frame(self.stream) == (frames.GOODBYE, b'')
+    self.stream.sendall(frames.header(protocol.BYE, 0))
+    assert read_frame(self.stream) == (protocol.GOODBYE, b'')
     self.close()
 
   def close(self):

@@ -15,8 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from repertory.components import replay
-from repertory.components.inference import addresses
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import addresses, network_interfaces
 from repertory.launch.launchers import rpc
 from repertory.launch.platform import ports
 from support.replay import replay_fixture

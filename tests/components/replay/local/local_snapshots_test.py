@@ -76,7 +76,7 @@ def test_resumes_exactly(name, num_items, tmp_path):
     player.play(1)
     if table.status().size > 40:
       _learn(table)
-  path = local.write(str(tmp_path), description, table.copy())
+  path = local.write(str(tmp_path), [(description, table.copy())])
   assert os.listdir(tmp_path) == [os.path.basename(path)]
   contents = local.read(str(tmp_path), description)
   restored = local.Table(description, seed=2)
@@ -99,10 +99,10 @@ def test_shared_arrays_are_saved_once_and_shared_again(tmp_path):
   description = _TABLES['uniform']
   table = local.Table(description, 0)
   _Player(table).play(30)
-  path = local.write(str(tmp_path), description, table.copy())
+  path = local.write(str(tmp_path), [(description, table.copy())])
   # One image each, and one before the first.
-  saved = np.load(os.path.join(path, 'arrays_0.npy'))
-  assert saved.shape == (31, 40, 40)
+  sizes = np.load(os.path.join(path, 'sizes_0.npy'))
+  assert sizes.tolist() == [40 * 40] * 31
   contents = local.read(str(tmp_path), description)
   after, before, _, _ = contents.items.leaves
   assert all(a is b for a, b in zip(after[:-1], before[1:], strict=True))
@@ -115,7 +115,7 @@ def test_may_have_the_actors(tmp_path):
   player.play(30)
   local_fixture.sample(table, 4)
   contents = dataclasses.replace(table.copy(), actors=b'\x00who')
-  local.write(str(tmp_path), description, contents)
+  local.write(str(tmp_path), [(description, contents)])
   read = local.read(str(tmp_path), description)
   assert (read.inserts, read.samples, read.actors) == (30, 4, b'\x00who')
   restored = local.Table(description, 0)
@@ -155,7 +155,7 @@ def test_damages_are_named(tmp_path, name, content, message):
   description = _TABLES['uniform']
   table = local.Table(description, 0)
   _Player(table).play(30)
-  path = local.write(str(tmp_path), description, table.copy())
+  path = local.write(str(tmp_path), [(description, table.copy())])
   file = os.path.join(path, name)
   if isinstance(content, dict):
     with open(file) as opened:
@@ -184,7 +184,9 @@ def test_damages_are_named(tmp_path, name, content, message):
 )
 def test_differences_are_named(tmp_path, changes, message):
   description = _TABLES['uniform']
-  local.write(str(tmp_path), description, local.Table(description, 0).copy())
+  local.write(
+    str(tmp_path), [(description, local.Table(description, 0).copy())]
+  )
   other = dataclasses.replace(description, **changes)
   with pytest.raises(checkpointing.CheckpointError, match=message):
     local.read(str(tmp_path), other)

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 from support.system import namespaces, stacks, two_machines
 
 

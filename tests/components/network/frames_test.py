@@ -1,9 +1,11 @@
-"""Tests of `components/inference/frames.py`."""
+"""Tests of `components/network/frames.py`."""
 
 import numpy as np
 import pytest
 
-from repertory.components.inference import frames
+from repertory.components.network import frames
+
+_KIND = 3
 
 LEAVES = [
   ((), np.dtype(np.int32)),
@@ -31,7 +33,7 @@ def test_header():
 def test_views_are_aligned_disjoint_and_inside(batch_size, size):
   frame, views = frames.make_frame(LEAVES, batch_size)
   assert len(frame) == frames.HEADER_SIZE + size
-  frame[: frames.HEADER_SIZE] = frames.header(frames.STEP, size)
+  frame[: frames.HEADER_SIZE] = frames.header(_KIND, size)
   for number, (view, (shape, dtype)) in enumerate(zip(views, LEAVES)):
     assert view.shape == (batch_size, *shape)
     assert view.dtype == dtype
@@ -40,4 +42,4 @@ def test_views_are_aligned_disjoint_and_inside(batch_size, size):
   for number, view in enumerate(views):  # None has overwritten another.
     np.testing.assert_array_equal(view, np.full_like(view, number + 1))
   kind, found, _ = frames.parse_header(frame[: frames.HEADER_SIZE])
-  assert (kind, found) == (frames.STEP, size)
+  assert (kind, found) == (_KIND, size)

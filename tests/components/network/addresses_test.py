@@ -1,4 +1,4 @@
-"""Tests of `components/inference/addresses.py`."""
+"""Tests of `components/network/addresses.py`."""
 
 import contextlib
 import os
@@ -10,8 +10,7 @@ from unittest import mock
 
 import pytest
 
-from repertory.components.inference import addresses
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import addresses, network_interfaces
 
 DEADLINE_SECONDS = 10.0
 

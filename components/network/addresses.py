@@ -11,7 +11,7 @@ import socket
 import struct
 import uuid
 
-from repertory.components.runtime import network_interfaces
+from repertory.components.network import network_interfaces
 
 _UNIX = 'unix:'
 _TCP = 'tcp:'

@@ -1,34 +1,25 @@
-"""Wire format between thin actors and an inference server.
+"""Wire format of connections between nodes.
 
-A connection begins with one JSON message each way, which establishes specs,
-environment ids and the actor's generation. After that, all payloads have sizes
-that both sides know, and are sent as raw bytes:
+A connection begins with one JSON message each way, which establishes everything
+that both sides must know: the caller, specs, names. After that, payloads are
+raw bytes:
 
     header    16 bytes: magic, kind, payload length, microseconds of the last
               round trip (measured by the sender)
-    payload   the leaves one after the other, each `[B, ...]` and aligned
-
-No specs, names or ids are repeated.
+    payload   often leaves one after the other, each `[B, ...]` and aligned
 """
 
 import json
+import socket
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-PROTOCOL = 3
-
-# Kinds of frames. From the actor:
+# Kinds of frames of a handshake; services add their own.
 HELLO = 1  # JSON: identity and specs.
-START = 2  # Timesteps, all FIRST.
-STEP = 3  # Timesteps of the environments' next step.
-BYE = 4  # Done; all experience is to be written to replay.
-# From the server:
 WELCOME = 5  # JSON: agreed.
-ACTION = 6  # Actions for the last timesteps.
-GOODBYE = 7  # All experience is written.
 REFUSED = 8  # JSON: the reason; the connection ends.
 
 _HEADER = struct.Struct('<4sBxxxII')
@@ -37,6 +28,9 @@ _MAGIC = b'rprt'
 # The handshake of an actor with 10,000 environments has about 70 kB. Clients
 # without the token can make the server buffer this much each.
 MAX_JSON_SIZE = 1 << 18
+# Time limit for a handshake. Clients send it immediately; a silent connection
+# would occupy a descriptor for ever.
+HANDSHAKE_SECONDS = 30.0
 _ALIGNMENT = 64
 
 # Shape without `[B]`, and dtype.
@@ -95,6 +89,15 @@ def parse_json(payload: bytes | bytearray) -> dict[str, Any]:
   return message
 
 
+def check_hello(kind: int, size: int) -> None:
+  """Raises a ProtocolError if the header is not that of a handshake."""
+  if kind != HELLO or size > MAX_JSON_SIZE:
+    raise ProtocolError(
+      'A connection must begin with a handshake of at most '
+      f'{MAX_JSON_SIZE} bytes, got a frame of kind {kind} with {size}.'
+    )
+
+
 def describe(leaves: Sequence[LeafSpec]) -> list:
   """Returns leaf specs as plain values."""
   return [[list(shape), np.dtype(dtype).str] for shape, dtype in leaves]
@@ -113,7 +116,7 @@ def make_frame(
     shape = (batch_size, *shape)
     places.append((size, shape, np.dtype(dtype)))
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    size += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
+    size += num_bytes + _padding(num_bytes)
   memory = np.zeros(size + HEADER_SIZE + 2 * _ALIGNMENT, np.uint8)
   payload = -(memory.ctypes.data + HEADER_SIZE) % _ALIGNMENT + HEADER_SIZE
   frame = memory[payload - HEADER_SIZE : payload + size].data
@@ -122,3 +125,42 @@ def make_frame(
     for offset, shape, dtype in places
   ]
   return frame, views
+
+
+def pack_leaves(kind: int, leaves: Sequence[np.ndarray]) -> list[memoryview]:
+  """Returns the parts of a frame that `make_frame` receives, without a copy."""
+  parts, size = [], 0
+  for leaf in leaves:
+    parts.append(as_bytes(leaf))
+    parts.append(memoryview(bytes(_padding(leaf.nbytes))))
+    size += leaf.nbytes + _padding(leaf.nbytes)
+  return [memoryview(header(kind, size)), *parts]
+
+
+def as_bytes(array: np.ndarray) -> memoryview:
+  """Returns the bytes of an array; copies it unless it is contiguous."""
+  return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+
+
+def send_parts(stream: socket.socket, parts: Sequence[memoryview]) -> None:
+  """Sends all parts of a frame over a socket that blocks."""
+  unsent = [part for part in parts if len(part)]
+  while unsent:
+    unsent = skip(unsent, stream.sendmsg(unsent[:MAX_PARTS]))
+
+
+def skip(parts: list[memoryview], num_bytes: int) -> list[memoryview]:
+  """Returns what is left of parts without their first bytes."""
+  for number, part in enumerate(parts):
+    if num_bytes < len(part):
+      return [part[num_bytes:], *parts[number + 1 :]]
+    num_bytes -= len(part)
+  return []
+
+
+# The most parts that one system call accepts on all systems.
+MAX_PARTS = 64
+
+
+def _padding(num_bytes: int) -> int:
+  return -num_bytes % _ALIGNMENT

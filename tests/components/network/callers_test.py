@@ -1,8 +1,8 @@
-"""Tests of `components/runtime/callers.py`."""
+"""Tests of `components/network/callers.py`."""
 
 import pytest
 
-from repertory.components.runtime import callers
+from repertory.components.network import callers
 
 
 def test_replaced_generation_is_refused():

@@ -1,0 +1,1 @@
+"""Addresses, connections and caller identity of servers of a run."""
