@@ -241,7 +241,7 @@ class _Processes:
   def run(
     self, case: str, amount: float, num_clients: int = 1
   ) -> tuple[float, float, float]:
-    """Returns the count, and seconds of processor time of server and clients."""
+    """Returns the count, and processor seconds of server and clients."""
     clients = self.clients[:num_clients]
     pids = [self.server.pid, *(client.pid for client in clients)]
     before = [figures.processor_seconds(pid) for pid in pids]

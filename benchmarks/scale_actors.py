@@ -18,8 +18,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from repertory.components import replay
 from repertory.components.network import callers
+from repertory.components.runtime import signals
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.launchers import calls, rpc
 from repertory.launch.nodes import variable_cache
@@ -92,8 +92,10 @@ class _Actor:
     self._learner = _make_client(
       settings.addresses[kinds.LEARNER.name], settings.token
     )
-    connection = replay.Connection(settings.replay_address)
-    self._adder = settings.session.make_transport(connection).make_adder(
+    transport = settings.session.connect(
+      settings.replay_address, signals.StopSignal()
+    )
+    self._adder = transport.make_adder(
       1, priority=lambda: 1.0, version=lambda: 0
     )
     self._position = 0

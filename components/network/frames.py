@@ -139,7 +139,7 @@ def pack_leaves(kind: int, leaves: Sequence[np.ndarray]) -> list[memoryview]:
 
 def as_bytes(array: np.ndarray) -> memoryview:
   """Returns the bytes of an array; copies it unless it is contiguous."""
-  return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+  return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def send_parts(stream: socket.socket, parts: Sequence[memoryview]) -> None:

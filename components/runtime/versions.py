@@ -8,6 +8,7 @@ them are here.
 import functools
 import importlib
 import importlib.metadata
+import importlib.util
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,11 @@ def versions() -> Mapping[str, str]:
     'TensorFlow': tf.__version__,
     'Reverb': importlib.metadata.version('dm-reverb'),
   }
+
+
+def has_reverb() -> bool:
+  """Returns whether Reverb is installed, without importing it."""
+  return importlib.util.find_spec('reverb') is not None
 
 
 def wrap_operations() -> None:

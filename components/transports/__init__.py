@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     unlimited,
   )
   from repertory.components.transports.reverb_transport import ReverbTransport
+  from repertory.components.transports.served_transport import ServedTransport
   from repertory.components.transports.transport import (
     COMPILED,
+    IN_PROCESS,
     OFFLINE,
     REVERB,
+    SERVED,
     SHARES,
     ActorState,
     ActorStates,
@@ -27,10 +30,10 @@ if TYPE_CHECKING:
   )
 
 __all__ = [
-  'COMPILED', 'OFFLINE', 'REVERB', 'SHARES', 'ActorState',
-  'ActorStates', 'Demonstrations', 'InProcessTransport', 'LearnerSide',
-  'OfflineTransport', 'ReverbTransport', 'Snapshots', 'Transport',
-  'check_offline', 'make_adder', 'unlimited',
+  'COMPILED', 'IN_PROCESS', 'OFFLINE', 'REVERB', 'SERVED', 'SHARES',
+  'ActorState', 'ActorStates', 'Demonstrations', 'InProcessTransport',
+  'LearnerSide', 'OfflineTransport', 'ReverbTransport', 'ServedTransport',
+  'Snapshots', 'Transport', 'check_offline', 'make_adder', 'unlimited',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

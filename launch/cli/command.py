@@ -18,6 +18,8 @@ NOT_SAVED = 3
 _SETTINGS = ('--config.', f'--{reward_model_config.PREFIX}')
 # The earlier name of --reward_model, which is still read.
 _WRAP = re.compile(r'--wrap(?=[.=]|$)')
+# The earlier form of --replay=reverb, which is still read.
+_REPLAY_SERVER = re.compile(r'--replay_server(=true)?$')
 
 # Entry of a flag in absl's help, up to the next one.
 _ENTRY = re.compile(
@@ -122,6 +124,7 @@ def read_arguments(
   iterator = iter(arguments)
   for argument in iterator:
     argument = _WRAP.sub(f'--{reward_model_config.REWARD_MODEL}', argument)
+    argument = _REPLAY_SERVER.sub('--replay=reverb', argument)
     if not argument.startswith(_SETTINGS):
       rest.append(argument)
       continue

@@ -58,7 +58,7 @@ def describe(
   max_items = experience.max_items(experiment.max_steps, num_environments)
   options, refusals = [], []
   for kind in kinds:
-    # Transports within a process need no bundles.
+    # Only Reverb needs bundles.
     bundle = 1
     if kind == transports.REVERB:
       bundle = smallest_batch or experiment.num_environments_per_actor
@@ -95,8 +95,8 @@ def _check_memory(
     return ''  # These topologies know their memory, and check it.
   tables, sizes = experience.all_tables, []
   for table in tables:
-    in_server = kind == transports.REVERB
-    is_copied = checkpoint_replay and not in_server
+    in_server = kind in (transports.REVERB, transports.SERVED)
+    is_copied = checkpoint_replay and kind != transports.REVERB
     item_bytes = table.item_bytes(in_server, is_copied)
     # Tables that others than actors write may have more items.
     most = max_items if table is experience.table else table.max_size

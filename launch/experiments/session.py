@@ -8,7 +8,7 @@ from typing import Any
 from repertory.agents.reward_models import reward_model_config
 from repertory.components import learners, replay, specs, transports
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import local
+from repertory.components.replay import local, served
 from repertory.components.runtime import devices, signals
 from repertory.components.transports import experience as experience_lib
 from repertory.environments.values import argument_checks
@@ -175,16 +175,27 @@ class Session:
       num_turns=num_turns,
     )
 
-  def make_transport(
-    self, connection: 'replay.Connection'
+  def connect(
+    self, address: str, stop: signals.StopSignal, token: str = ''
   ) -> transports.Transport:
-    """Returns the transport over a replay server, for a node."""
-    return transports.ReverbTransport(
-      connection,
+    """Returns the transport over a replay server, for a node.
+
+    Args:
+      address: Address of the server.
+      stop: Ends all waits.
+      token: The run's token.
+    """
+    waits = self.experiment.timeout_seconds, stop
+    parts = (
       self.experience,
       self.experiment.builder.make_adder,
       self.replay_directory,
     )
+    if self.transport == transports.REVERB:
+      connection = replay.Connection(address, *waits)
+      return transports.ReverbTransport(connection, *parts)
+    connection = served.ServerConnection(address, *waits, token)
+    return transports.ServedTransport(connection, *parts)
 
   def replay_of(self, checkpoint: checkpointing.Checkpoint) -> str | None:
     """Returns the folder of a checkpoint's tables, if they can be restored."""
@@ -316,6 +327,10 @@ def check_identity(
   )
 
 
+# Kinds of transport whose snapshots have the format of another kind.
+_FORMATS = {transports.SERVED: transports.IN_PROCESS}
+
+
 def explain_omission(
   checkpoint: checkpointing.Checkpoint,
   transport: str,
@@ -330,7 +345,9 @@ def explain_omission(
   why = ''
   if checkpoint.replay_path is None:
     return why
-  if transport_of(checkpoint) != transport:
+  if _FORMATS.get(kind := transport_of(checkpoint), kind) != _FORMATS.get(
+    transport, transport
+  ):
     why = 'those of the checkpoint are in the format of other topologies'
   else:
     expected = experience.learned.bundle_sizes

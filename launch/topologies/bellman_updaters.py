@@ -8,14 +8,14 @@ from repertory.components.config.settings import SettingError
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher as launcher_lib
-from repertory.launch.topologies import parts, topology
+from repertory.launch.topologies import parts, replay_settings
 
 if TYPE_CHECKING:
   from repertory.launch.experiments import session as session_lib
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class BellmanUpdaterTopology(topology.Topology):
+class BellmanUpdaterTopology(replay_settings.ReplayTopology):
   """Topology with a configurable number of Bellman updaters."""
 
   has_bellman_updaters = True

@@ -50,11 +50,10 @@ def connect(
   context: node.Context, session: 'session_lib.Session'
 ) -> 'transports.Transport':
   """Returns a node's experience transport over the replay server."""
-  timeout_seconds = session.experiment.timeout_seconds
-  address = context.find_address(kinds.REPLAY.name, timeout_seconds)
-  return session.make_transport(
-    components.replay.Connection(address, timeout_seconds, context.stop)
+  address = context.find_address(
+    kinds.REPLAY.name, session.experiment.timeout_seconds
   )
+  return session.connect(address, context.stop, context.token)
 
 
 def fetch(

@@ -7,12 +7,12 @@ from repertory import components
 from repertory.components.config import settings
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.topologies import topology
+from repertory.launch.topologies import replay_settings, topology
 
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Single(topology.Topology):
+class Single(replay_settings.ReplayTopology):
   """One actor steps all environments, alternating with the learner."""
 
   name = 'single'
@@ -21,31 +21,21 @@ class Single(topology.Topology):
   launch_types = ('local_mt',)
   can_be_deterministic = True
   can_be_eager = True
-
-  replay_server: bool = settings.field(
-    False,
-    'keep replay in a Reverb server, as in other topologies, instead of '
-    "the process's memory, which is several times as fast; a server is also "
-    'used for agents that need one, and for tables of more than half of the '
-    'memory that take less there.',
-  )
+  replay_choices = ('process', 'reverb', 'server')
 
   def check(self, experiment):
-    if self.replay_server and experiment.deterministic:
+    super().check(experiment)
+    if experiment.deterministic and self.replay not in ('auto', 'process'):
       raise settings.SettingError(
-        'replay_server',
-        'must be false with deterministic, since the sampling of a server '
-        'cannot be seeded; got true.',
+        'replay',
+        "must be 'process' with deterministic, since the timing of a server is "
+        f'random; got {self.replay!r}.',
       )
 
   def transports(self, experiment):
-    local, server = (
-      components.transports.InProcessTransport.kind,
-      super().transports(experiment),
-    )
     if experiment.deterministic:
-      return [local]
-    return server if self.replay_server else [local, *server]
+      return [components.transports.IN_PROCESS]
+    return super().transports(experiment)
 
   def run(self, session, launcher, interruption, show):
     """Alternates acting and learning, in the same order in every run.
@@ -82,23 +72,19 @@ class Single(topology.Topology):
     calls = [
       (name, kinds.COORDINATOR.name) for name in (*users, kinds.EVALUATOR.name)
     ]
-    if session.transport == components.transports.REVERB:
+    if session.transport != components.transports.IN_PROCESS:
       calls += [(name, kinds.REPLAY.name) for name in users]
     return topology.one_thread(calls)
 
 
 def _make_transport(thread, session, interruption):
   """Makes the transport over a table of this process, or a replay server."""
-  if session.transport == components.transports.InProcessTransport.kind:
+  if session.transport == components.transports.IN_PROCESS:
     return session.make_in_process_transport(interruption)
   server = thread.make(
     kinds.REPLAY.name, lambda context: nodes.replay.ReplayNode(context, session)
   )
-  return session.make_transport(
-    components.replay.Connection(
-      server.address, session.experiment.timeout_seconds, interruption
-    )
-  )
+  return session.connect(server.address, interruption)
 
 
 def _make_actor(thread, session, transport, learner):

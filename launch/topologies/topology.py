@@ -13,7 +13,6 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
-from repertory import components
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
 from repertory.launch.coordination import kinds
@@ -116,14 +115,13 @@ class Topology(abc.ABC):
       f'can compute targets. Bellman updaters are in {", ".join(able)}.',
     )
 
+  @abc.abstractmethod
   def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
     `opening.opened` chooses one. A resumed run keeps the
     transport that wrote its tables, if supported; else its tables begin empty.
     """
-    del experiment
-    return [components.transports.REVERB]
 
   def sharding(self, experiment: experiment_lib.Experiment) -> str:
     """Describes how an experiment is divided among nodes.

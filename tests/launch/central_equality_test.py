@@ -126,7 +126,7 @@ def _act_locally(session, coordinator, connection, source):
       _ids(index),
       network=network,
       variable_client=variable_client,
-      transport=session.make_transport(connection),
+      transport=session.connect(connection.address, connection.stop),
     )
     variable_client.update(wait=True)
     for _ in range(_NUM_STEPS):
@@ -142,7 +142,7 @@ def _act_centrally(session, coordinator, connection, source, num_connections):
     session,
     network=network,
     variable_client=variable_client,
-    transport=session.make_transport(connection),
+    transport=session.connect(connection.address, connection.stop),
     rows=[_PER_ACTOR] * _NUM_ACTORS,
   )
   coordinator.register('inference/0', server.description)

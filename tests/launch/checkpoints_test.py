@@ -51,7 +51,7 @@ class Run:
         'learner/0', self.coordinator, self.connection.stop
       ),
       self.session,
-      self.session.make_transport(self.connection),
+      self.session.connect(self.connection.address, self.connection.stop),
     )
     self.coordinator.register('learner/0', self.learner.description)
     stack.callback(self.learner.close)

@@ -140,7 +140,7 @@ class TestResume:
         environments_per_actor=environments_per_actor,
       )
 
-    topology = single.Single(replay_server=True)
+    topology = single.Single(replay='reverb')
     launch.run(experiment(1, 4, max_steps=630), topology, display=False)
     for division, double_buffering, bundle_size, is_empty in (
       ((1, 4), False, 4, False),

@@ -86,7 +86,7 @@ class TestTransport:
   def test_is_the_fast_one_unless_a_server_is_asked_for(self, tmp_path):
     experiment = _experiment(tmp_path)
     assert self.transport(experiment) == 'local'
-    assert self.transport(experiment, replay_server=True) == 'reverb'
+    assert self.transport(experiment, replay='reverb') == 'reverb'
 
   def test_is_a_server_for_images_that_are_too_large(
     self, tmp_path, monkeypatch
@@ -108,8 +108,8 @@ class TestTransport:
     experiment = _experiment(tmp_path, deterministic=True)
     assert self.transport(experiment) == 'local'
     with pytest.raises(settings_lib.SettingError) as refusal:
-      launch.run(experiment, single.Single(replay_server=True), display=False)
-    assert refusal.value.setting == 'replay_server'
+      launch.run(experiment, single.Single(replay='reverb'), display=False)
+    assert refusal.value.setting == 'replay'
 
 
 def test_what_is_no_experiment_is_refused():

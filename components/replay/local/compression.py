@@ -9,6 +9,8 @@ import math
 import lz4.block
 import numpy as np
 
+from repertory.components.network import frames
+
 # Arrays that shrink less are not worth decompressing.
 _MAX_RATIO = 0.9
 
@@ -43,7 +45,7 @@ def stored_bytes(array: np.ndarray | CompressedArray) -> memoryview:
   """Returns the bytes of an array as it is stored."""
   if isinstance(array, CompressedArray):
     return memoryview(array.data)
-  return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+  return frames.as_bytes(array)
 
 
 def from_stored(

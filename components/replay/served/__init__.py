@@ -4,12 +4,16 @@ from repertory.components.replay.served.batches import (
   ServedBatches,
   ServedPriorities,
 )
-from repertory.components.replay.served.connection import ServerConnection
+from repertory.components.replay.served.connection import (
+  ReplaySnapshotError,
+  ServerConnection,
+)
 from repertory.components.replay.served.server import ReplayServer
 from repertory.components.replay.served.writer import ServedWriter
 
 __all__ = [
   'ReplayServer',
+  'ReplaySnapshotError',
   'ServedBatches',
   'ServedPriorities',
   'ServedWriter',

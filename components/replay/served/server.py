@@ -128,15 +128,13 @@ class ReplayServer:
         stream.settimeout(None)
         stream.sendall(frames.header(frames.WELCOME, 0))
         serve(stream, reader)
+      except (frames.ProtocolError, callers.FencedError) as error:
+        _refuse(stream, error)
       except (frames.Disconnected, OSError):
         pass
       except Exception as error:
-        expected = isinstance(error, (ValueError, callers.FencedError))
-        if not expected:
-          logging.exception('The replay server failed to serve a client.')
-        with contextlib.suppress(OSError):
-          reason = {'reason': settings.text_of(error)}
-          stream.sendall(frames.pack_json(frames.REFUSED, reason))
+        logging.exception('The replay server failed to serve a client.')
+        _refuse(stream, error)
       finally:
         with self._lock:
           del self._connections[stream]
@@ -277,7 +275,9 @@ class ReplayServer:
   def _serve_snapshot(self, stream: socket.socket, reader: '_Reader') -> None:
     """Fixes the contents of all tables, and writes them."""
     if not self._directory:
-      raise ValueError('checkpoint_directory must be given to write snapshots.')
+      raise frames.ProtocolError(
+        'checkpoint_directory must be given to write snapshots.'
+      )
     reader.expect(protocol.ASK)
     contents = [
       (table.description, table.copy()) for table in self._tables.values()
@@ -339,6 +339,12 @@ class _Reader:
       if not (count := self._opened.readinto(view)):
         raise frames.Disconnected
       view = view[count:]
+
+
+def _refuse(stream: socket.socket, error: Exception) -> None:
+  with contextlib.suppress(OSError):
+    reason = {'reason': settings.text_of(error)}
+    stream.sendall(frames.pack_json(frames.REFUSED, reason))
 
 
 def _send_count(stream: socket.socket, count: int) -> None:

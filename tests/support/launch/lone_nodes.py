@@ -23,6 +23,6 @@ def make_actor(
     list(environment_ids),
     network=learner.network,
     variable_client=variables.SharedVariableClient(learner),
-    transport=session.make_transport(connection),
+    transport=session.connect(connection.address, connection.stop),
     max_pending_items=sys.maxsize,
   )

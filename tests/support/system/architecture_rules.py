@@ -22,7 +22,7 @@ _BELOW_BOTH = (
 # Inside a folder, a part may import its own rank and earlier ones.
 _RANKS_OF_COMPONENTS = (
   ('config',),
-  ('types', 'runtime', 'specs', 'actions'),
+  ('types', 'runtime', 'network', 'specs', 'actions'),
   ('core', 'interfaces'),
   (
     'checkpoints', 'distributions', 'losses', 'networks', 'policies', 'replay',
@@ -75,6 +75,7 @@ _FENCES = {
   'jinja2': ('launch/results/report.py',),
   'wandb': ('launch/experiments/callbacks.py',),
   'optuna': ('launch/sweeps/study.py',),
+  'lz4': ('components/replay/local/compression.py',),
   'fsspec': ('components/checkpoints/storage.py',),
   'imageio_ffmpeg': ('launch/trained/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),
