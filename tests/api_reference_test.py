@@ -21,9 +21,10 @@ _INTERNAL = {
   'components': set(),
   'components/actions': set(),
   'components/config': {'choices', 'lazy_imports', 'regular_files'},
+  'components/network': {'callers', 'client_stream', 'network_interfaces'},
   'components/runtime': {
-    'callers', 'devices', 'image_layouts', 'nests', 'network_interfaces',
-    'numpy_functions', 'versions', 'worker_thread',
+    'devices', 'image_layouts', 'nests', 'numpy_functions', 'versions',
+    'worker_thread',
   },
   'environments': set(),
   'environments/adapters': {

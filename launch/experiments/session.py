@@ -348,7 +348,7 @@ def explain_omission(
   if _FORMATS.get(kind := transport_of(checkpoint), kind) != _FORMATS.get(
     transport, transport
   ):
-    why = 'those of the checkpoint are in the format of other topologies'
+    why = 'those of the checkpoint are in the format of another replay'
   else:
     expected = experience.learned.bundle_sizes
     without = dict.fromkeys(expected, 1)

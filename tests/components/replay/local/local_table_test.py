@@ -101,6 +101,21 @@ def test_equals_its_twin(max_size, exponent):
   assert table.status().samples == 60 * 9
 
 
+def test_draws_have_their_probabilities():
+  for exponent in (0.0, 0.6, 1.0):
+    priorities = np.linspace(0.1, 5, 50)
+    table = local_fixture.make_table(
+      replay_fixture.make_prioritized(exponent), seed=3
+    )
+    local_fixture.insert(table, range(50), priorities.tolist())
+    drawn = local_fixture.values(local_fixture.sample(table, 100_000))
+    found = np.bincount(drawn, minlength=50)
+    expected = priorities**exponent
+    expected *= 100_000 / expected.sum()
+    # The largest value of 49 degrees of freedom in 99.9 % of cases.
+    assert ((found - expected) ** 2 / expected).sum() < 85.4
+
+
 def test_items_of_zero_weight_are_sampled_if_all_have_it():
   table = local_fixture.make_table(replay_fixture.make_prioritized(1.0))
   local_fixture.insert(table, [1, 2], priorities=[0.0, 0.0])
