@@ -10,7 +10,6 @@ raw bytes:
 """
 
 import json
-import socket
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -116,7 +115,7 @@ def make_frame(
     shape = (batch_size, *shape)
     places.append((size, shape, np.dtype(dtype)))
     num_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-    size += num_bytes + _padding(num_bytes)
+    size += -(-num_bytes // _ALIGNMENT) * _ALIGNMENT
   memory = np.zeros(size + HEADER_SIZE + 2 * _ALIGNMENT, np.uint8)
   payload = -(memory.ctypes.data + HEADER_SIZE) % _ALIGNMENT + HEADER_SIZE
   frame = memory[payload - HEADER_SIZE : payload + size].data
@@ -127,40 +126,6 @@ def make_frame(
   return frame, views
 
 
-def pack_leaves(kind: int, leaves: Sequence[np.ndarray]) -> list[memoryview]:
-  """Returns the parts of a frame that `make_frame` receives, without a copy."""
-  parts, size = [], 0
-  for leaf in leaves:
-    parts.append(as_bytes(leaf))
-    parts.append(memoryview(bytes(_padding(leaf.nbytes))))
-    size += leaf.nbytes + _padding(leaf.nbytes)
-  return [memoryview(header(kind, size)), *parts]
-
-
 def as_bytes(array: np.ndarray) -> memoryview:
   """Returns the bytes of an array; copies it unless it is contiguous."""
   return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def send_parts(stream: socket.socket, parts: Sequence[memoryview]) -> None:
-  """Sends all parts of a frame over a socket that blocks."""
-  unsent = [part for part in parts if len(part)]
-  while unsent:
-    unsent = skip(unsent, stream.sendmsg(unsent[:MAX_PARTS]))
-
-
-def skip(parts: list[memoryview], num_bytes: int) -> list[memoryview]:
-  """Returns what is left of parts without their first bytes."""
-  for number, part in enumerate(parts):
-    if num_bytes < len(part):
-      return [part[num_bytes:], *parts[number + 1 :]]
-    num_bytes -= len(part)
-  return []
-
-
-# The most parts that one system call accepts on all systems.
-MAX_PARTS = 64
-
-
-def _padding(num_bytes: int) -> int:
-  return -num_bytes % _ALIGNMENT

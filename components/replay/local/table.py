@@ -5,14 +5,20 @@ import dataclasses
 import math
 import threading
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from repertory.components import types
 from repertory.components.config.settings import SettingError, text_of
-from repertory.components.replay import batches, rate_limiters, tables, waits
+from repertory.components.replay import (
+  batches,
+  packing,
+  rate_limiters,
+  tables,
+  waits,
+)
 from repertory.components.replay.local import sum_tree
 from repertory.components.runtime import nests
 
@@ -246,11 +252,24 @@ class Table:
 
   # For the learner.
 
-  def sample(self, num_samples: int, seconds: float) -> types.Sample | None:
+  def sample(
+    self,
+    num_samples: int,
+    seconds: float,
+    into: Sequence[np.ndarray] | None = None,
+  ) -> types.Sample | None:
     """Samples items at once, as soon as the rate limiter allows.
 
-    Returns arrays that never change, or None after `seconds`. Raises a
-    DeadlockError if a wait is needed, and no other thread can insert.
+    Args:
+      num_samples: Number of items.
+      seconds: Time limit.
+      into: Arrays for the leaves of the sample; None for new ones.
+
+    Returns:
+      Arrays that never change, unless they are yours; None after `seconds`.
+
+    Raises:
+      DeadlockError: If a wait is needed, and no other thread can insert.
     """
     with self._lock:
       self._note_user()
@@ -280,12 +299,19 @@ class Table:
         self._size -= num_samples
       self._limiter.samples += num_samples
       self._take_in()
-    return types.Sample(
-      self._assemble(taken),
-      numbers.astype(np.uint64),
-      probabilities,
-      sizes,
-    )
+    layout = self.description.packing
+    for i in layout.whole:
+      stacked = into[i] if into else _make_stack(taken[i], layout, i)
+      for row, array in zip(stacked, taken[i]):
+        row[...] = array
+      taken[i] = stacked
+    leaves = [*taken, numbers.astype(np.uint64), probabilities, sizes]
+    if into:
+      for array, leaf in zip(into, leaves):
+        if array is not leaf:
+          array[...] = leaf
+      leaves = into
+    return types.Sample(self._unflatten(leaves[:-3]), *leaves[-3:])
 
   def update_priorities(self, keys: np.ndarray, priorities: np.ndarray) -> None:
     """Sets priorities `[B]` by key, uint64 `[B]`; removed items are ignored.
@@ -421,13 +447,6 @@ class Table:
     numbers = self._random.integers(oldest, inserts, num_samples)
     return numbers, np.full([num_samples], 1 / size)
 
-  def _assemble(self, taken: list[np.ndarray]) -> types.Nest:
-    """Converts taken rows of all columns to items, `[B, ...]` in a nest."""
-    layout = self.description.packing
-    for i in layout.whole:
-      taken[i] = _stack(taken[i], layout.shapes[i], layout.dtypes[i])
-    return self._unflatten(taken)
-
 
 def _make_columns(table: tables.TableSpec) -> list[np.ndarray]:
   """Makes an array for each leaf of all items, of objects for large leaves."""
@@ -449,18 +468,16 @@ def _make_columns(table: tables.TableSpec) -> list[np.ndarray]:
   return columns
 
 
-def _stack(
-  arrays: np.ndarray, shape: tuple[int, ...], dtype: np.dtype
+def _make_stack(
+  arrays: np.ndarray, layout: packing.Packing, index: int
 ) -> np.ndarray:
-  """Copies arrays into one with the alignment that TensorFlow needs."""
+  """Makes an array for some of a leaf, with the alignment for TensorFlow."""
+  shape, dtype = layout.shapes[index], layout.dtypes[index]
   num_bytes = len(arrays) * dtype.itemsize * math.prod(shape)
   room = np.empty([num_bytes + _ALIGNMENT], np.uint8)
   begin = -room.ctypes.data % _ALIGNMENT
   stacked = room[begin : begin + num_bytes].view(dtype)
-  stacked = stacked.reshape([len(arrays), *shape])
-  for row, array in zip(stacked, arrays):
-    row[...] = array
-  return stacked
+  return stacked.reshape([len(arrays), *shape])
 
 
 class LocalPriorities(batches.Priorities):

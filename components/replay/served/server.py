@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import tree
 from absl import logging
 
 from repertory.components.config import settings
@@ -235,15 +234,18 @@ class ReplayServer:
     reader: '_Reader',
   ) -> None:
     """Samples a batch for each demand."""
+    leaves = protocol.batch_leaves(table.description)
+    frame, arrays = frames.make_frame(leaves, batch_size)
+    size = len(frame) - frames.HEADER_SIZE
+    frame[: frames.HEADER_SIZE] = frames.header(protocol.BATCH, size)
     while True:
       reader.expect(protocol.DEMAND)
-      sample = None
-      while sample is None and self._is_used(stream):
-        sample = table.sample(batch_size, _SLICE_SECONDS)
-      if sample is None:
+      while self._is_used(stream):
+        if table.sample(batch_size, _SLICE_SECONDS, arrays) is not None:
+          stream.sendall(frame)
+          break
+      else:
         return
-      leaves = [np.asarray(leaf) for leaf in tree.flatten(sample)]
-      frames.send_parts(stream, frames.pack_leaves(protocol.BATCH, leaves))
 
   def _serve_priorities(
     self, table: table_lib.Table, stream: socket.socket, reader: '_Reader'

@@ -15,6 +15,8 @@ from repertory.components.replay.served import connection as connection_lib
 from repertory.components.replay.served import protocol
 
 _READ_BYTES = 4096
+# The most parts that one system call accepts on all systems.
+_MAX_PARTS = 64
 
 
 class ServedWriter(writers.Writer):
@@ -93,11 +95,11 @@ class ServedWriter(writers.Writer):
     stream = self._stream.socket
     try:
       while self._unsent:
-        parts = [*itertools.islice(self._unsent, frames.MAX_PARTS)]
-        left = frames.skip(parts, stream.sendmsg(parts))
-        for _ in range(len(parts)):
-          self._unsent.popleft()
-        self._unsent.extendleft(reversed(left))
+        num_sent = stream.sendmsg(itertools.islice(self._unsent, _MAX_PARTS))
+        while self._unsent and num_sent >= len(self._unsent[0]):
+          num_sent -= len(self._unsent.popleft())
+        if num_sent:
+          self._unsent[0] = self._unsent[0][num_sent:]
     except OSError:
       pass  # Full, or ended; then the server may have sent a reason.
     try:
