@@ -23,7 +23,7 @@ from repertory.components import (
   specs,
 )
 from repertory.components.actors import environment_loop
-from repertory.components.replay import local
+from repertory.components.replay import local, served
 from repertory.environments.registry import registry
 
 BATCH_SIZE, SEED = 32, 1
@@ -44,10 +44,10 @@ def main(over_server=False, max_steps=4_000):
 
   # Replay table, writer and dataset.
   if over_server:
-    server = replay.make_server([description])
-    connection = replay.Connection(f'localhost:{server.port}')
-    writer = replay.ReverbWriter(connection, description)
-    dataset = replay.ReplayDataset(connection, description, BATCH_SIZE)
+    server = served.ReplayServer([description], SEED)
+    connection = served.ServerConnection(server.address)
+    writer = served.ServedWriter(connection, description)
+    dataset = served.ServedBatches(connection, description, BATCH_SIZE)
   else:
     table = local.Table(description, SEED)
     writer = local.LocalWriter(table)

@@ -17,18 +17,18 @@ from typing import Any
 import cloudpickle
 import dm_env
 import numpy as np
+import tensorflow as tf
 import tree
 
 from repertory.agents.interface import builder as builder_lib
 from repertory.components import (
   actors,
   interfaces,
-  replay,
   specs,
   transports,
   types,
 )
-from repertory.components.runtime import signals
+from repertory.components.replay import served
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
@@ -155,12 +155,11 @@ class BuilderConformance:
     builder, spec = self.make_builder(), self.make_spec()
     experience = builder.experience(spec, self.num_environments)
     with contextlib.ExitStack() as stack:
-      server = replay.make_server(experience.tables)
+      server = served.ReplayServer(experience.tables, seed=0)
       stack.callback(server.stop)
-      connection = replay.Connection(
-        f'localhost:{server.port}', 60.0, signals.StopSignal()
-      )
-      transport = transports.ReverbTransport(
+      connection = served.ServerConnection(server.address, 60.0)
+      stack.callback(connection.close)
+      transport = transports.ServedTransport(
         connection, experience, builder.make_adder
       )
       end = transport.make_learner_side()
@@ -183,7 +182,7 @@ class BuilderConformance:
           f'{self.max_steps} steps made only {adder.num_items} items, too few '
           'for a learner step. Reduce batch and replay sizes.'
         )
-      sample = next(end.batches)
+      sample = tree.map_structure(tf.convert_to_tensor, next(end.batches))
       assert sample.keys.shape == [experience.batch_size]
       self.check_update(builder, network, sample)
 

@@ -3,9 +3,11 @@
 import contextlib
 
 import numpy as np
+import pytest
 import tensorflow as tf
 
 from repertory.components import adders, replay, transports, types
+from repertory.components.replay import served
 from repertory.components.transports import experience
 from support.replay import replay_fixture
 
@@ -61,15 +63,31 @@ def _inserts(end):
   return {name: status.inserts for name, status in end.statuses().items()}
 
 
-def test_leads_over_a_server():
-  described = _describe()
-  with (
-    replay_fixture.serve(*described.all_tables) as connection,
-    contextlib.ExitStack() as stack,
-  ):
-    transport = transports.ReverbTransport(
+@contextlib.contextmanager
+def _serve_reverb(described):
+  with replay_fixture.serve(*described.all_tables) as connection:
+    yield transports.ReverbTransport(
       connection, described, transports.make_adder
     )
+
+
+@contextlib.contextmanager
+def _serve(described):
+  server = served.ReplayServer(described.all_tables, seed=0)
+  connection = served.ServerConnection(server.address)
+  try:
+    yield transports.ServedTransport(
+      connection, described, transports.make_adder
+    )
+  finally:
+    connection.close()
+    server.stop()
+
+
+@pytest.mark.parametrize('serve', [_serve_reverb, _serve])
+def test_leads_over_a_server(serve):
+  described = _describe()
+  with serve(described) as transport, contextlib.ExitStack() as stack:
     updaters, learners = (
       leg.make_learner_side() for leg in (transport, transport.learned)
     )
