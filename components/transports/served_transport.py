@@ -19,7 +19,7 @@ class ServedTransport(transport.Transport):
 
   def __init__(
     self,
-    connection: served.ServerConnection,
+    connection: 'served.ServerConnection',
     experience: experience_lib.Experience,
     adder_factory: transport.AdderFactory,
     checkpoint_directory: str = '',

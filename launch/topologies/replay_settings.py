@@ -9,12 +9,8 @@ from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch.topologies import topology
 
-# Kinds of transport by value of the setting, the best first.
-_KINDS = {
-  'process': components.transports.IN_PROCESS,
-  'reverb': components.transports.REVERB,
-  'server': components.transports.SERVED,
-}
+# Names of kinds of transport by value of the setting.
+_KINDS = {'process': 'IN_PROCESS', 'reverb': 'REVERB', 'server': 'SERVED'}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -22,7 +18,7 @@ class ReplayTopology(topology.Topology):
   """Topology with a choice of replay.
 
   Attributes:
-    replay_choices: Supported values of `replay`.
+    replay_choices: Supported values of `replay`, the best first.
   """
 
   replay_choices: ClassVar[Sequence[str]] = ('reverb', 'server')
@@ -52,13 +48,14 @@ class ReplayTopology(topology.Topology):
       )
 
   def transports(self, experiment):
-    if self.replay != 'auto':
-      return [_KINDS[self.replay]]
-    return [
-      kind
-      for name, kind in _KINDS.items()
-      if name in self.replay_choices and (name != 'reverb' or _has_reverb())
-    ]
+    chosen = [self.replay]
+    if self.replay == 'auto':
+      chosen = [
+        name
+        for name in self.replay_choices
+        if name != 'reverb' or _has_reverb()
+      ]
+    return [getattr(components.transports, _KINDS[name]) for name in chosen]
 
 
 def _has_reverb() -> bool:

@@ -19,6 +19,7 @@ _SECONDS = 240
 _TIMEOUT_SECONDS = 40
 
 _DISTRIBUTED = ('--agent=dqn', '--topology=distributed')
+_SERVED = (*_DISTRIBUTED, '--replay=server')
 _CENTRAL = (
   '--agent=impala', '--topology=central', '--environments_per_actor=2',
   '--config.batch_size=4', '--config.unroll_length=10',
@@ -40,6 +41,7 @@ _GOSSIP = (
 
 _NODES = [
   *((_DISTRIBUTED, n) for n in ('actor/1', 'evaluator', 'learner', 'replay')),
+  *((_SERVED, n) for n in ('actor/1', 'learner', 'replay')),
   *((_CENTRAL, n) for n in ('actor/0', 'learner')),
   (_WITH_SERVERS, 'inference/0'),
   (_DISTRIBUTED, 'coordinator'),

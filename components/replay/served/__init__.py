@@ -1,15 +1,20 @@
 """Replay tables behind a server of this package, and their clients."""
 
-from repertory.components.replay.served.batches import (
-  ServedBatches,
-  ServedPriorities,
-)
-from repertory.components.replay.served.connection import (
-  ReplaySnapshotError,
-  ServerConnection,
-)
-from repertory.components.replay.served.server import ReplayServer
-from repertory.components.replay.served.writer import ServedWriter
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.replay.served.batches import (
+    ServedBatches,
+    ServedPriorities,
+  )
+  from repertory.components.replay.served.connection import (
+    ReplaySnapshotError,
+    ServerConnection,
+  )
+  from repertory.components.replay.served.server import ReplayServer
+  from repertory.components.replay.served.writer import ServedWriter
 
 __all__ = [
   'ReplayServer',
@@ -19,3 +24,5 @@ __all__ = [
   'ServedWriter',
   'ServerConnection',
 ]
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

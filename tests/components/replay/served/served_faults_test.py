@@ -14,6 +14,7 @@ import tensorflow as tf
 from repertory.components import replay
 from repertory.components.network import addresses, client_stream, frames
 from repertory.components.replay import served
+from repertory.components.replay.local import snapshots
 from repertory.components.replay.served import connection as connection_lib
 from repertory.components.replay.served import protocol
 from repertory.components.runtime import signals
@@ -34,6 +35,7 @@ _SERVER_SOURCE = """
 import sys
 import served_faults_test as test
 from repertory.components.replay import served
+from repertory.components.replay.local import snapshots
 
 server = served.ReplayServer([test._TABLE], 0, token=test._TOKEN)
 print(server.address, flush=True)
@@ -232,7 +234,7 @@ def test_disk_that_is_full_is_named(server, monkeypatch):
     del directory, contents
     raise OSError(28, 'No space left on device')
 
-  monkeypatch.setattr(served.server.snapshots, 'write', fail)
+  monkeypatch.setattr(snapshots, 'write', fail)
   wait = _connect(server.address).take_snapshot()
   message = 'could not write a snapshot: .*No space left'
   with pytest.raises(served.ReplaySnapshotError, match=message):
