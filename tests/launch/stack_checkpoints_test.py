@@ -1,4 +1,4 @@
-"""Tests that a run resumes from checkpoints of all stacks.
+"""Tests that a run resumes from checkpoints of other stacks.
 
 They load checkpoints that these have written, see `stack_checkpoints`. Those of
 another one were written with other versions of Python, TensorFlow and Reverb

@@ -1,11 +1,10 @@
-"""Checkpoints written by each stack, and their expected contents.
+"""Checkpoints written by two stacks, and their expected contents.
 
 They are committed, as a stack cannot write those of the others. If their format
 changes, the interpreter of each stack writes them again, in the folder `tests`:
 
   ../.venv/bin/python -m support.launch.stack_checkpoints
   ../.venv311/bin/python -m support.launch.stack_checkpoints
-  ../.venv312/bin/python -m support.launch.stack_checkpoints
 """
 
 import hashlib
@@ -29,9 +28,8 @@ from support.system import stacks
 _FOLDER = pathlib.Path(__file__).parents[2] / 'launch' / 'stack_checkpoints'
 _FACTS = 'facts.json'
 
-# The Python of each stack that wrote checkpoints; all but the first two wrote
-# those of runs without a replay server only.
-VERSIONS = ('3.10', '3.11', '3.12')
+# The Python of each stack that wrote checkpoints.
+VERSIONS = ('3.10', '3.11')
 
 # XLA would take most of the time.
 _SMALL = {'batch_size': 4, 'jit_compile': False}
@@ -183,8 +181,6 @@ def main() -> None:
   """Writes all checkpoints of this stack."""
   _FOLDER.mkdir(exist_ok=True)
   for name, case in CASES.items():
-    if not (case.is_in_process or versions.has_reverb()):
-      continue
     with tempfile.TemporaryDirectory() as directory:
       _write(stacks.HERE, name, case, directory)
 
