@@ -32,6 +32,13 @@ test: set-up  ## Run the tests, except those of the next two targets.
 test-second:  ## Run the tests on the second stack, which is Python 3.11's.
 	@$(MAKE) test PYTHON=3.11 VENV=.venv311
 
+# Another Python by PYTHON=3.13 VENV=.venv313.
+.PHONY: test-third
+test-third: PYTHON = 3.12
+test-third: VENV = .venv312
+test-third:  ## Run the tests on the third stack, which is Python 3.12's and 3.13's.
+	@$(MAKE) test PYTHON=$(PYTHON) VENV=$(VENV)
+
 .PHONY: test-learning
 test-learning: set-up  ## Run only the tests that train agents.
 	$(BIN)/python -m pytest tests -m learning \
@@ -86,6 +93,7 @@ endef
 lock: set-up  ## Bring constraints*.txt up to date with setup.cfg; needs uv.
 	$(call lock,3.10,constraints.txt)
 	$(call lock,3.11,constraints-3.11.txt)
+	$(call lock,3.12,constraints-3.12.txt)
 
 .PHONY: clean
 clean:  ## Remove what was built; keeps .venv* and runs/.

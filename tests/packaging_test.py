@@ -52,7 +52,10 @@ def _folders_with(filename_pattern: str) -> set[str]:
 
 def _required(extra: str, lines: str, version: str) -> dict[str, str]:
   """Returns the requirements for a Python version: versions by name."""
-  environment = {'python_version': version, 'extra': extra}
+  environment = {
+    'python_version': version, 'extra': extra,
+    'sys_platform': 'linux', 'platform_machine': 'x86_64',
+  }  # fmt: skip
   found = map(requirements.Requirement, _lines(lines))
   return {
     utils.canonicalize_name(one.name): str(one.specifier)
@@ -116,7 +119,7 @@ class TestConstraints:
     assert ('dm-launchpad' in self.pins) == (version == '3.10')
 
   def test_setuptools_still_has_pkg_resources(self, version):
-    # TensorBoard imports it and fails without it.
+    # TensorBoard of the first two stacks imports it and fails without it.
     major = int(self.pins['setuptools'].split('.')[0])
     assert major < 82
 

@@ -189,9 +189,10 @@ class LearnerState(core.Learner):
     leaves = map(np.asarray, tree.flatten(batch))
     arrays = dict(zip(nests.paths_of(batch), leaves))
     bad = _find_nonfinite(arrays)
+    listed = ', '.join(f'{name!r}: {value}' for name, value in metrics.items())
     raise FloatingPointError(
       f'Learning diverged in {when}: metrics, priorities, running statistics '
-      f'and dual variables must be finite, got the metrics {dict(metrics)}. '
+      f'and dual variables must be finite, got the metrics {{{listed}}}. '
       'The step was undone. Its batch '
       f'{self._save_batch(step, arrays)}; not finite in it: '
       f'{", ".join(bad) or "nothing"}. Try a smaller learning rate, clip '

@@ -45,6 +45,7 @@ WRAPS_OPERATIONS = (
 )
 if WRAPS_OPERATIONS:
   versions.wrap_operations()
+versions.let_functions_take_wrappers()
 
 
 @contextlib.contextmanager
@@ -277,7 +278,7 @@ def _place_of(device: str | None) -> str:
   That is the host, from which TensorFlow copies them; but while it wraps
   operations in functions, it confuses concurrent copies between devices.
   """
-  wraps = WRAPS_OPERATIONS or versions.ALWAYS_WRAPS_OPERATIONS
+  wraps = WRAPS_OPERATIONS or versions.always_wraps_operations()
   if device is None or not wraps:
     return _HOST
   spec = tf.DeviceSpec.from_string(f'/{device.lstrip("/")}')

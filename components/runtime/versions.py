@@ -1,69 +1,103 @@
-"""Compatibility layer for the two supported sets of versions.
+"""Installed versions, and compatibility layer for the supported stacks.
 
-The first is Python 3.10 with TensorFlow 2.8 and Launchpad, the second Python
-3.11 with TensorFlow 2.15 and without Launchpad. All calls that differ between
-them are here.
+The first stack is Python 3.10 with TensorFlow 2.8, Reverb and Launchpad, the
+second Python 3.11 with TensorFlow 2.15 and Reverb, the third Python 3.12 or
+3.13 with TensorFlow 2.21. All calls that differ between them are here.
 """
 
 import functools
 import importlib
 import importlib.metadata
-import importlib.util
 import sys
 from collections.abc import Mapping
 from typing import Any
 
-import tensorflow as tf
-import wrapt
-from tensorflow.python.eager import context
-
-# TensorFlow 2.15 always wraps single operations in functions and ignores
-# `TF_RUN_EAGER_OP_AS_FUNCTION`.
-ALWAYS_WRAPS_OPERATIONS = not hasattr(
-  context, 'enable_run_eager_op_as_function'
-)
+# Names of each package on which stacks differ, as it is installed.
+_DISTRIBUTIONS = {
+  'TensorFlow': ('tensorflow-cpu', 'tensorflow'),
+  'Reverb': ('dm-reverb', 'dm-reverb-nightly'),
+  'Launchpad': ('dm-launchpad',),
+}
 
 
 @functools.cache
-def versions() -> Mapping[str, str]:
-  """Returns the versions that identify the stack, by name."""
+def installed() -> Mapping[str, str | None]:
+  """Returns versions of packages; None for those that are not installed.
+
+  Does not import them.
+  """
   return {
-    'Python': '{}.{}'.format(*sys.version_info[:2]),
-    'TensorFlow': tf.__version__,
-    'Reverb': importlib.metadata.version('dm-reverb'),
+    name: next(filter(None, map(_find_version, distributions)), None)
+    for name, distributions in _DISTRIBUTIONS.items()
   }
 
 
 def has_reverb() -> bool:
   """Returns whether Reverb is installed, without importing it."""
-  return importlib.util.find_spec('reverb') is not None
+  return installed()['Reverb'] is not None
+
+
+def versions() -> Mapping[str, str | None]:
+  """Returns the versions that checkpoints name; None for what is missing."""
+  return {
+    'Python': '{}.{}'.format(*sys.version_info[:2]),
+    'TensorFlow': importlib.import_module('tensorflow').__version__,
+    'Reverb': installed()['Reverb'],
+  }
+
+
+def describe(found: Mapping[str, str | None]) -> str:
+  """Describes versions by name, such as 'TensorFlow 2.21.0, no Reverb'."""
+  return ', '.join(
+    f'no {name}' if version is None else f'{name} {version}'
+    for name, version in found.items()
+  )
+
+
+def _find_version(distribution: str) -> str | None:
+  try:
+    return importlib.metadata.version(distribution)
+  except importlib.metadata.PackageNotFoundError:
+    return None
+
+
+def always_wraps_operations() -> bool:
+  """Returns whether TensorFlow always wraps single operations in functions.
+
+  From 2.15 on it does, and ignores `TF_RUN_EAGER_OP_AS_FUNCTION`.
+  """
+  return not hasattr(_eager_context(), 'enable_run_eager_op_as_function')
 
 
 def wrap_operations() -> None:
   """Makes TensorFlow wrap single operations in functions."""
-  if not ALWAYS_WRAPS_OPERATIONS:
-    context.enable_run_eager_op_as_function()
+  if not always_wraps_operations():
+    _eager_context().enable_run_eager_op_as_function()
 
 
-def _let_functions_take_wrappers() -> None:
+def let_functions_take_wrappers() -> None:
   """Lets functions of TensorFlow 2.15 take its wrappers of dictionaries.
 
   Before they unwrap them, they perform a check that fails with
   typing_extensions 4.6 or later.
   """
+  if not always_wraps_operations():
+    return
   package: Any = importlib.import_module('tensorflow.core.function.trace_type')
   builder: Any = importlib.import_module(
     f'{package.__name__}.trace_type_builder'
   )
+  proxy: Any = importlib.import_module('wrapt').ObjectProxy
   original = builder.from_value
 
   def from_value(value, context=None):
-    if isinstance(value, wrapt.ObjectProxy):
+    if isinstance(value, proxy):
       value = value.__wrapped__
     return original(value, context)
 
   package.from_value = builder.from_value = from_value
 
 
-if ALWAYS_WRAPS_OPERATIONS:
-  _let_functions_take_wrappers()
+# Imported here, as this module is read before TensorFlow is needed.
+def _eager_context() -> Any:
+  return importlib.import_module('tensorflow.python.eager.context')

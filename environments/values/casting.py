@@ -17,7 +17,7 @@ def fits_single(array: np.ndarray) -> bool:
   """
   flat = array.ravel()
   # The sum of squares bounds each square; comparisons with NaN are false.
-  return bool(flat.dot(flat) <= MAX_SINGLE**2)
+  return float(flat.dot(flat)) <= MAX_SINGLE**2
 
 
 def cast(

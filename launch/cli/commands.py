@@ -3,8 +3,6 @@
 Flags are read in this package only: they do not reach other processes.
 """
 
-import contextlib
-import importlib.metadata
 import platform
 import signal
 import sys
@@ -14,7 +12,7 @@ from absl import flags
 
 from repertory import __version__
 from repertory.components.config import settings as settings_lib
-from repertory.components.runtime import signals
+from repertory.components.runtime import signals, versions
 from repertory.launch import failures
 from repertory.launch.cli import command
 from repertory.launch.cli import errors as flag_errors
@@ -66,19 +64,11 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _describe_stack() -> str:
-  """Returns the versions of the stack, without importing TensorFlow."""
-  found = [f'Python {platform.python_version()}']
-  for name, *distributions in (
-    ('TensorFlow', 'tensorflow-cpu', 'tensorflow'),
-    ('Reverb', 'dm-reverb'),
-    ('Launchpad', 'dm-launchpad'),
-  ):
-    text = f'no {name}'
-    for distribution in distributions:
-      with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-        text = f'{name} {importlib.metadata.version(distribution)}'
-    found.append(text)
-  return ', '.join(found)
+  """Returns stack and platform, without importing TensorFlow."""
+  found = versions.describe(
+    {'Python': platform.python_version(), **versions.installed()}
+  )
+  return f'{found}, on {platform.system()} {platform.machine()}'
 
 
 def _complain(message: str) -> int:

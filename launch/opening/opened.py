@@ -195,8 +195,8 @@ def _describe_move(checkpoint: checkpointing.Checkpoint) -> str:
   others = [name for name in now if found.get(name) != now[name]]
   if not others:
     return ''
-  there = ', '.join(f'{name} {found.get(name, "unknown")}' for name in others)
-  here = ', '.join(f'{name} {now[name]}' for name in others)
+  there = versions.describe({name: found.get(name) for name in others})
+  here = versions.describe({name: now[name] for name in others})
   return f'written with {there}, and this is {here}'
 
 

@@ -10,6 +10,8 @@ import time
 
 import pytest
 
+from repertory.components.runtime import versions
+from repertory.launch.platform import import_notices
 from support.launch import log_files, written_runs
 from support.system import program, rare_cases
 
@@ -56,9 +58,14 @@ sys.exit(f'imports {slow}' if slow else code)
 """
 
 
+_STACK = (
+  f'{versions.describe(versions.installed())}, '
+  f'on {platform.system()} {platform.machine()}'
+)
+
 # By arguments: the exit code and the message.
 _LOOKED_AT_FIRST = {
-  '--version': (0, f'with Python {platform.python_version()}, TensorFlow 2.'),
+  '--version': (0, f'with Python {platform.python_version()}, {_STACK}\n'),
   'agents ppo': (0, '--config.num_epochs='),
   'environments': (0, 'gym:<id>'),
   'runs .': (0, 'no run in it'),
@@ -182,3 +189,28 @@ entry_point.main()
   assert ended.code == 128 + signal.SIGINT
   assert ended.output == 'repertory: interrupted\n'
   assert not (tmp_path / 'run').exists()
+
+
+def test_tensorflow_is_imported_without_notices(tmp_path):
+  code = (
+    'from repertory.launch.platform import import_notices; '
+    'import_notices.drop(); import tensorflow'
+  )
+  ended = subprocess.run(
+    [sys.executable, '-c', code],
+    cwd=tmp_path,
+    env={**os.environ, 'TF_CPP_MIN_LOG_LEVEL': '2'},
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert (ended.returncode, ended.stderr) == (0, '')
+
+
+def test_only_notices_are_dropped(capfd):
+  with import_notices.dropped():
+    os.write(2, b'I0000 00:00 port.cc:153] oneDNN custom operations are on.\n')
+    os.write(2, b'E0000 00:00 cuda.cc:1] failed\nImportError: I0000\n')
+    print('and Python', file=sys.__stderr__)
+  expected = 'E0000 00:00 cuda.cc:1] failed\nImportError: I0000\nand Python\n'
+  assert capfd.readouterr().err == expected

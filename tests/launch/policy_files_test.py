@@ -16,7 +16,6 @@ from repertory.environments.games import catch
 from repertory.environments.registry import registry
 from support.agents import trained_agents
 from support.launch import stack_checkpoints
-from support.system import stacks
 
 
 @pytest.fixture(name='run')
@@ -62,7 +61,7 @@ def test_two_files_are_enough(run, monkeypatch):
   assert {'Python', 'TensorFlow', 'Sonnet'} < description['versions'].keys()
 
 
-@pytest.mark.parametrize('version', stacks.CONSTRAINTS)
+@pytest.mark.parametrize('version', stack_checkpoints.VERSIONS)
 def test_earlier_checkpoints_are_read(version, tmp_path):
   case = stack_checkpoints.CASES['dqn-single']
   facts = stack_checkpoints.unpack(version, 'dqn-single', tmp_path)

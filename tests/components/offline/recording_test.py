@@ -331,7 +331,7 @@ class TestRefusals:
       # At FIRST they are ignored.
       ('discount', {0: 7}, None),
       ('reward', {0: np.nan}, None),
-      ('reward', lambda x: np.where(np.arange(10), x, 1e300), None),
+      ('reward', lambda x: np.where(np.arange(10), x, np.float64(1e300)), None),
       ('reward', {1: np.nan}, "'reward' .*not finite; got nan"),
       ('discount', lambda x: x[:, None], r"'discount'.*of shape \(1,\)"),
       ('reward', lambda x: x.astype(str), "'reward'.*got <U"),

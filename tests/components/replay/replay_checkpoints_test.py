@@ -6,14 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import reverb
 import tensorflow as tf
 
 from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay.reverb import client as client_lib
 from support.replay import replay_fixture
 from support.system import real_disk_errors
+
+reverb = pytest.importorskip('reverb')
+client_lib = pytest.importorskip('repertory.components.replay.reverb.client')
 
 # Incompressible items, so that file sizes are predictable.
 SIZE = 5_000

@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from repertory.components import replay
-from repertory.components.replay.reverb import server as server_lib
 from support.replay import replay_fixture
 
 LIMIT = replay.RateLimit(4.0, min_size=10, error_buffer=16.0)
@@ -52,6 +51,7 @@ def test_only_queues_hold_bundles():
 
 
 def test_check_of_what_reverb_can_count():
+  server_lib = pytest.importorskip('repertory.components.replay.reverb.server')
   largest = 2**31 - 1
   fitting = replay.uniform(replay_fixture.SIGNATURE, largest, LIMIT)
   fitting.check(4, 3)

@@ -1,13 +1,14 @@
-"""Tests of the compatibility layer for two sets of versions."""
+"""Tests of the compatibility layer for the stacks."""
 
+import importlib.util
 from typing import Any
 
 import tensorflow as tf
 import tree
 
-from repertory.components.runtime import versions
+from repertory.components.runtime import compilation, versions
 
-assert versions  # Importing it installs the fix.
+assert compilation  # Importing it installs the fix.
 
 
 def test_functions_take_and_return_attributes_of_modules():
@@ -27,3 +28,14 @@ def test_functions_take_and_return_attributes_of_modules():
     tree.assert_same_structure(doubled, nest)
     for found, leaf in zip(tree.flatten(doubled), tree.flatten(nest)):
       assert found.numpy().tolist() == (2 * leaf).numpy().tolist()
+
+
+def test_missing_packages_are_named():
+  assert versions.describe({'Python': '3.12', 'Reverb': None}) == (
+    'Python 3.12, no Reverb'
+  )
+  assert versions.has_reverb() == (
+    importlib.util.find_spec('reverb') is not None
+  )
+  assert versions.versions()['TensorFlow'] == tf.__version__
+  assert versions.installed()['TensorFlow'] == tf.__version__

@@ -14,7 +14,7 @@ from repertory.components.replay import local, served
 from repertory.components.runtime import signals
 from repertory.components.transports import experience, served_transport
 from support.replay import replay_fixture
-from support.system import calls
+from support.system import calls, stacks
 
 _TRANSITIONS = adders.Transitions(1, 0.9)
 _BATCH_SIZE = 4
@@ -257,6 +257,7 @@ def _probabilities(sample):
 class TestReverbTransport(TransportConformance):
   @contextlib.contextmanager
   def serve(self, described, directory, timeout_seconds, stop):
+    stacks.require_reverb()
     parts = transports.make_adder
     server = replay.make_server(
       described.tables, checkpoint_directory=directory

@@ -1,6 +1,6 @@
-"""Checkpoints written by each stack, and their expected contents.
+"""Checkpoints written by two stacks, and their expected contents.
 
-They are committed, as a stack cannot write those of the other. If their format
+They are committed, as a stack cannot write those of the others. If their format
 changes, the interpreter of each stack writes them again, in the folder `tests`:
 
   ../.venv/bin/python -m support.launch.stack_checkpoints
@@ -27,6 +27,10 @@ from support.system import stacks
 
 _FOLDER = pathlib.Path(__file__).parents[2] / 'launch' / 'stack_checkpoints'
 _FACTS = 'facts.json'
+
+# The Python of each stack that wrote checkpoints.
+VERSIONS = ('3.10', '3.11')
+
 # XLA would take most of the time.
 _SMALL = {'batch_size': 4, 'jit_compile': False}
 _REPLAY = {
@@ -139,7 +143,7 @@ def read_items(case: Case, directory) -> local.Contents:
 def unpack(version: str, name: str, directory) -> dict[str, Any]:
   """Unpacks a checkpoint to a directory; returns its expected contents."""
   with tarfile.open(_path(version, name)) as archive:
-    archive.extractall(directory)
+    archive.extractall(directory, filter='data')
   facts = pathlib.Path(directory, _FACTS)
   contents = json.loads(facts.read_text())
   facts.unlink()

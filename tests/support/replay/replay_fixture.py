@@ -15,7 +15,7 @@ import tree
 from dm_env import specs as dm_env_specs
 
 from repertory.components import adders, replay, specs
-from support.system import calls
+from support.system import calls, stacks
 
 # Time-out of calls that should not block.
 DEADLINE_SECONDS = 20.0
@@ -64,6 +64,7 @@ def make_process_tables():
 @contextlib.contextmanager
 def serve(*tables, **settings):
   """Runs a server in this process; yields a connection with the settings."""
+  stacks.require_reverb()
   server = replay.make_server(tables)
   settings.setdefault('timeout_seconds', DEADLINE_SECONDS)
   address = f'localhost:{server.port}'
@@ -174,6 +175,7 @@ class ServerProcess:
   """A server in a child process, which may be killed."""
 
   def __init__(self):
+    stacks.require_reverb()
     paths = filter(None, sys.path)
     self._process = subprocess.Popen(
       [sys.executable, '-c', _SERVER_SOURCE],

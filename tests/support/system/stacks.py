@@ -1,4 +1,4 @@
-"""The two stacks of versions that tests run with."""
+"""The stacks of versions that tests run with."""
 
 import importlib.util
 import pathlib
@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from repertory.components.runtime import versions
 from repertory.launch.launchers import rpc
 from support.system import program, rare_cases
 
@@ -14,10 +15,16 @@ NO_LAUNCHPAD = 'about Launchpad, which does not support this Python'
 HAS_LAUNCHPAD = importlib.util.find_spec('launchpad') is not None
 
 # Constraints files by Python version.
-CONSTRAINTS = {'3.10': 'constraints.txt', '3.11': 'constraints-3.11.txt'}
+CONSTRAINTS = {
+  '3.10': 'constraints.txt',
+  '3.11': 'constraints-3.11.txt',
+  '3.12': 'constraints-3.12.txt',
+  '3.13': 'constraints-3.12.txt',
+}
 
 HERE = '{}.{}'.format(*sys.version_info[:2])
-(OTHER,) = set(CONSTRAINTS) - {HERE}
+# A stack to which runs move from this one.
+OTHER = '3.11' if HERE == '3.10' else '3.10'
 
 # The implementation of remote calls that daily tests with `each_carrier` use.
 usual_carrier = pytest.mark.parametrize(
@@ -34,8 +41,14 @@ _TELL = (
 )
 
 
+def require_reverb() -> None:
+  """Skips a test about Reverb where it is not installed."""
+  if not versions.has_reverb():
+    pytest.skip('about Reverb, which is not installed')
+
+
 def find_other() -> str:
-  """Returns a Python with the other stack, which is installed if missing."""
+  """Returns a Python with `OTHER`'s stack, which is installed if missing."""
   for python in sorted(_ROOT.glob('.venv*/bin/python')):
     if _has_other(str(python)):
       return str(python)
