@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import numpy as np
+import psutil
 import pytest
 import tensorflow as tf
 
@@ -270,6 +271,10 @@ class TestLostServer:
     keys = next(batches).keys
     priorities = served.ServedPriorities(connection, _TABLE, 0.1)
     process.send_signal(signal.SIGSTOP)
+    replay_fixture.wait_until(
+      lambda: psutil.Process(process.pid).status() == psutil.STATUS_STOPPED,
+      'the stop of the server',
+    )
     waiting = replay_fixture.Call(next, batches)
     assert waiting.is_waiting()
     process.kill()
