@@ -21,7 +21,6 @@ if TYPE_CHECKING:
   from repertory.components.replay.reverb.client import (
     Connection,
     PriorityUpdater,
-    ReplayCheckpointError,
     is_snapshot_taken,
     table_status,
     write_checkpoint,
@@ -39,7 +38,10 @@ if TYPE_CHECKING:
     remove_checkpoints,
     uniform,
   )
-  from repertory.components.replay.waits import DeadlockError
+  from repertory.components.replay.waits import (
+    DeadlockError,
+    ReplayCheckpointError,
+  )
   from repertory.components.replay.writers import Writer
 
 __all__ = [

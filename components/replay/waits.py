@@ -1,4 +1,4 @@
-"""Wait settings of tables, and descriptions of waits in errors."""
+"""Wait settings and errors of tables, and descriptions of waits."""
 
 import dataclasses
 from collections.abc import Callable
@@ -6,6 +6,10 @@ from collections.abc import Callable
 from repertory.components.config import settings
 from repertory.components.replay import tables
 from repertory.components.runtime import signals
+
+
+class ReplayCheckpointError(RuntimeError):
+  """A replay server that is otherwise healthy could not write a checkpoint."""
 
 
 class DeadlockError(RuntimeError):

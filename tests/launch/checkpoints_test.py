@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.components import replay
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import coordinator as coordinator_lib
 from repertory.launch.experiments import directories
@@ -22,7 +21,7 @@ from repertory.launch.nodes import learner as nodes
 from repertory.launch.nodes import replay as replay_lib
 from repertory.launch.platform import interrupts
 from support.launch import lone_nodes, sessions
-from support.system import real_disk_errors
+from support.system import real_disk_errors, stacks
 
 _NEVER = 1e6
 # Less than the arrays have, more than a log.
@@ -43,20 +42,17 @@ class Run:
       lone_nodes.make_context('replay', self.coordinator), self.session
     )
     stack.callback(server.close)
-    self.connection = replay.Connection(
-      server.address, 60.0, interrupts.Interruption()
-    )
+    stop = interrupts.Interruption()
+    self.transport = self.session.connect(server.address, stop)
     self.learner = nodes.LearnerNode(
-      lone_nodes.make_context(
-        'learner/0', self.coordinator, self.connection.stop
-      ),
+      lone_nodes.make_context('learner/0', self.coordinator, stop),
       self.session,
-      self.session.connect(self.connection.address, self.connection.stop),
+      self.transport,
     )
     self.coordinator.register('learner/0', self.learner.description)
     stack.callback(self.learner.close)
     self.actor = lone_nodes.make_actor(
-      self.session, self.connection, self.learner, self.coordinator
+      self.session, self.transport, self.learner, self.coordinator
     )
     stack.callback(self.actor.close)
 
@@ -70,7 +66,7 @@ class Run:
     self.actor.flush()
 
   def status(self):
-    return replay.table_status(self.connection.client)['replay']
+    return self.transport.statuses()['replay']
 
   @property
   def is_writing(self):
@@ -183,6 +179,7 @@ class TestWhat:
 
   @pytest.mark.chaos
   def test_priorities_of_the_last_update_are_in_it(self, start, tmp_path):
+    stacks.require_reverb()
     run = start()
     least = run.session.experiment.builder.config.min_priority
     sent = {}
@@ -193,7 +190,7 @@ class TestWhat:
       update(keys, priorities)
       sent.update(zip(keys.tolist(), priorities.tolist()))
 
-    client: Any = run.connection.client
+    client: Any = run.transport._connection.client
     mutate = client.mutate_priorities
 
     def mutate_slowly(*args, **kwargs):
@@ -210,7 +207,7 @@ class TestWhat:
       inserts = resumed.status().inserts
       while resumed.status().inserts < inserts + 7:
         resumed.actor.step()
-      client: Any = resumed.connection.client
+      client: Any = resumed.transport._connection.client
       items = client.sample('replay', 100, emit_timesteps=False)
       info = [item.info for item in items]
       checked = [i for i in info if i.key in sent]

@@ -11,6 +11,7 @@ import pytest
 
 from repertory import launch
 from repertory.components.checkpoints import checkpointing
+from repertory.components.runtime import versions
 from repertory.launch.experiments import directories
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.topologies import central, distributed, single
@@ -116,13 +117,14 @@ class TestResume:
     have_run(450)
     experiment = _experiment(tmp_path, 900)
     # Reverb cannot read the table of single, but our server can.
-    with sessions.open_session(
-      experiment, distributed.Distributed(replay='reverb')
-    ) as session:
-      assert (
-        'but with empty replay tables: those of the checkpoint are in the '
-        'format of another replay' in session.message
-      )
+    if versions.has_reverb():
+      with sessions.open_session(
+        experiment, distributed.Distributed(replay='reverb')
+      ) as session:
+        assert (
+          'but with empty replay tables: those of the checkpoint are in the '
+          'format of another replay' in session.message
+        )
     status = launch.run(experiment, 'distributed', display=False).status
     assert status.steps == status.tables[0].inserts == 900
     assert 'empty' not in status.message
@@ -194,7 +196,8 @@ class TestResume:
     with sessions.open_session(experiment, topology='single') as session:
       assert session.tables[0].bundle_size == 1
     with sessions.open_session(experiment) as session:
-      assert session.tables[0].bundle_size == 4
+      bundles = 4 if versions.has_reverb() else 1
+      assert session.tables[0].bundle_size == bundles
 
   @pytest.mark.chaos
   def test_fresh_moves_the_old_one_aside(self, tmp_path):

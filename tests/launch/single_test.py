@@ -13,6 +13,7 @@ from repertory import launch
 from repertory.agents import dqn
 from repertory.components import interfaces
 from repertory.components.config import settings as settings_lib
+from repertory.components.runtime import versions
 from repertory.environments.games import catch
 from repertory.environments.registry import registry
 from repertory.launch.experiments import directories
@@ -86,7 +87,7 @@ class TestTransport:
   def test_is_the_fast_one_unless_a_server_is_asked_for(self, tmp_path):
     experiment = _experiment(tmp_path)
     assert self.transport(experiment) == 'local'
-    assert self.transport(experiment, replay='reverb') == 'reverb'
+    assert self.transport(experiment, replay='server') == 'served'
 
   def test_is_a_server_for_images_that_are_too_large(
     self, tmp_path, monkeypatch
@@ -98,7 +99,8 @@ class TestTransport:
     # reward and discount; a priority with its sums. A checkpoint copies what is
     # small, and the priority. A step makes an item.
     size = 1000 * (60 * 70 * 3 + 2 * 144 + 12 + 32 + 12 + 8)
-    for memory, transport in ((2 * size, 'local'), (2 * size - 2, 'reverb')):
+    server = 'reverb' if versions.has_reverb() else 'served'
+    for memory, transport in ((2 * size, 'local'), (2 * size - 2, server)):
       monkeypatch.setattr(
         machine_memory, 'total_bytes', functools.partial(int, memory)
       )

@@ -205,7 +205,8 @@ def _save_large(
     [len(compression.stored_bytes(array)) for array in arrays], np.int64
   )
   _save(folder, f'sizes_{number}', sizes)
-  header = {'descr': '|u1', 'fortran_order': False, 'shape': (sizes.sum(),)}
+  size = int(sizes.sum())
+  header = {'descr': '|u1', 'fortran_order': False, 'shape': (size,)}
   with open(os.path.join(folder, f'arrays_{number}.npy'), 'wb') as file:
     np.lib.format.write_array_header_2_0(file, header)
     for array in arrays:

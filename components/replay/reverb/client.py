@@ -31,10 +31,6 @@ _CHUNK_BYTES = 2**20
 _MAX_PENDING = 8
 
 
-class ReplayCheckpointError(RuntimeError):
-  """A replay server that is otherwise healthy could not write a checkpoint."""
-
-
 class Connection(waits.WaitPolicy):
   """Address of a replay server, with the settings of waits on it."""
 
@@ -128,7 +124,7 @@ def write_checkpoint(connection: Connection) -> str:
     path = connection.client.checkpoint()
   except Exception as error:  # Reverb raises no specific type.
     table_status(connection.client)  # Raises if the server is gone.
-    raise ReplayCheckpointError(
+    raise waits.ReplayCheckpointError(
       f'{connection} could not write a checkpoint: {settings.text_of(error)}'
     ) from error
   for file in sorted(glob.glob(os.path.join(path, '*.tfrecord'))):
@@ -157,11 +153,11 @@ def _check_complete(file: str) -> None:
       while chunk := opened.read(_CHUNK_BYTES):
         stream.decompress(chunk)
   except zlib.error as error:
-    raise ReplayCheckpointError(
+    raise waits.ReplayCheckpointError(
       f'The replay server wrote {file}, but it is damaged: {error}.'
     ) from error
   if not stream.eof:
-    raise ReplayCheckpointError(
+    raise waits.ReplayCheckpointError(
       f'The replay server wrote {file}, but its end is missing. Is the disk '
       'full?'
     )

@@ -9,16 +9,12 @@ if TYPE_CHECKING:
     ServedBatches,
     ServedPriorities,
   )
-  from repertory.components.replay.served.connection import (
-    ReplaySnapshotError,
-    ServerConnection,
-  )
+  from repertory.components.replay.served.connection import ServerConnection
   from repertory.components.replay.served.server import ReplayServer
   from repertory.components.replay.served.writer import ServedWriter
 
 __all__ = [
   'ReplayServer',
-  'ReplaySnapshotError',
   'ServedBatches',
   'ServedPriorities',
   'ServedWriter',

@@ -20,10 +20,6 @@ _GRACE_SECONDS = 10.0
 _SNAPSHOT_SECONDS = 1800.0
 
 
-class ReplaySnapshotError(RuntimeError):
-  """A replay server that is otherwise healthy could not write a snapshot."""
-
-
 class ServerConnection(waits.WaitPolicy):
   """Address of a replay server, with the settings of waits on it."""
 
@@ -86,7 +82,7 @@ class ServerConnection(waits.WaitPolicy):
     """Fixes the contents of a snapshot of all tables.
 
     Returns a function that waits until it is written, and returns its folder.
-    It raises a ReplaySnapshotError if that fails, perhaps because the disk is
+    It raises a ReplayCheckpointError if that fails, perhaps because the disk is
     full.
     """
     stream = self._open(protocol.SNAPSHOT, _SNAPSHOT_SECONDS)
@@ -101,7 +97,7 @@ class ServerConnection(waits.WaitPolicy):
       finally:
         stream.close()
       if 'error' in answer:
-        raise ReplaySnapshotError(
+        raise waits.ReplayCheckpointError(
           f'{self} could not write a snapshot: {answer["error"]}'
         )
       return answer['path']

@@ -5,12 +5,13 @@ import math
 
 import numpy as np
 import pytest
-import reverb
 
 from repertory.components import replay
 from repertory.components.replay import rate_limiters
-from repertory.components.replay.reverb import server as server_lib
 from support.replay import replay_fixture
+
+reverb = pytest.importorskip('reverb')
+server_lib = pytest.importorskip('repertory.components.replay.reverb.server')
 
 _NUM_CALLS = 10_000
 _MAX_SIZE = 50

@@ -14,15 +14,15 @@ def make_context(name, coordinator, stop=None, generation=0) -> node.Context:
 
 
 def make_actor(
-  session, connection, learner, coordinator, environment_ids=(0,)
+  session, transport, learner, coordinator, environment_ids=(0,)
 ) -> actor.ActorNode:
   """Makes an actor that shares variables with a learner in this thread."""
   return actor.ActorNode(
-    make_context('actor/0', coordinator, connection.stop),
+    make_context('actor/0', coordinator, transport.place.stop),
     session,
     list(environment_ids),
     network=learner.network,
     variable_client=variables.SharedVariableClient(learner),
-    transport=session.connect(connection.address, connection.stop),
+    transport=transport,
     max_pending_items=sys.maxsize,
   )

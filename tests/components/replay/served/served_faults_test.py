@@ -238,7 +238,7 @@ def test_disk_that_is_full_is_named(server, monkeypatch):
   monkeypatch.setattr(snapshots, 'write', fail)
   wait = _connect(server.address).take_snapshot()
   message = 'could not write a snapshot: .*No space left'
-  with pytest.raises(served.ReplaySnapshotError, match=message):
+  with pytest.raises(replay.ReplayCheckpointError, match=message):
     replay_fixture.Call(wait).result()
   _insert(server.address, 1)  # It is otherwise healthy.
 
