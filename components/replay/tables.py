@@ -10,7 +10,6 @@ import os
 import shutil
 from collections.abc import Mapping
 
-import tensorflow as tf
 import tree
 
 from repertory.components import types
@@ -166,7 +165,7 @@ class TableSpec:
       if i not in whole:
         size += num_bytes * (1 + is_copied)
       elif i not in shared:
-        is_image = spec.dtype == tf.uint8 and spec.shape.rank >= 2
+        is_image = i in self.packing.images
         compression = _IMAGE_COMPRESSION if in_server and is_image else 1
         size += per_leaf + num_bytes // compression
       elif not in_server:

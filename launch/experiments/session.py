@@ -327,8 +327,9 @@ def check_identity(
   )
 
 
-# Kinds of transport whose snapshots have the format of another kind.
-_FORMATS = {transports.SERVED: transports.IN_PROCESS}
+def _format_of(kind: str) -> str:
+  """Returns the first kind of transport whose snapshots have the format."""
+  return transports.IN_PROCESS if kind == transports.SERVED else kind
 
 
 def explain_omission(
@@ -345,9 +346,7 @@ def explain_omission(
   why = ''
   if checkpoint.replay_path is None:
     return why
-  if _FORMATS.get(kind := transport_of(checkpoint), kind) != _FORMATS.get(
-    transport, transport
-  ):
+  if _format_of(transport_of(checkpoint)) != _format_of(transport):
     why = 'those of the checkpoint are in the format of another replay'
   else:
     expected = experience.learned.bundle_sizes

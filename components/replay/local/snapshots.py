@@ -226,8 +226,8 @@ def _load_large(
     ends = _load(folder, f'sizes_{number}').cumsum().tolist()
   else:  # Of format 1.
     size = math.prod(shape) * dtype.itemsize
-    data, ends = data.reshape(-1).view(np.uint8), range(size, data.nbytes, size)
-    ends = [*ends, data.nbytes]
+    data = data.reshape(-1).view(np.uint8)
+    ends = range(size, len(data) + 1, size)
   arrays = np.empty([len(ends)], object)
   for k, (begin, end) in enumerate(zip([0, *ends], ends)):
     stored = np.array(data[begin:end]).data

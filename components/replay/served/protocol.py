@@ -21,9 +21,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tree
 
 from repertory.components.network import frames
-from repertory.components.replay import tables
+from repertory.components.replay import packing, tables
 from repertory.components.replay.local import compression
 from repertory.components.replay.local import table as table_lib
 
@@ -40,7 +41,7 @@ PRIORITIES, UPDATED = 15, 16
 ASK, ANSWER = 17, 18
 
 # Larger payloads are refused, unless a single item is larger.
-_MAX_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 
 # Of ARRAYS: index of the leaf, and number of arrays; then follow their sizes.
 _ARRAYS_HEAD = struct.Struct('<II')
@@ -79,12 +80,8 @@ def batch_leaves(table: tables.TableSpec) -> list[frames.LeafSpec]:
 
 def max_payload(table: tables.TableSpec) -> int:
   """Returns the size of the largest frame that a writer may send."""
-  layout = table.packing
-  item = sum(
-    int(np.prod(shape)) * dtype.itemsize
-    for shape, dtype in zip(layout.shapes, layout.dtypes)
-  )
-  return max(_MAX_BYTES, 2 * item)
+  item = sum(map(packing.num_bytes, tree.flatten(table.signature)))
+  return max(MAX_BYTES, 2 * item)
 
 
 def pack_arrays(

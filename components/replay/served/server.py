@@ -253,7 +253,8 @@ class ReplayServer:
     """Updates priorities."""
     while True:
       kind, size = reader.read_header()
-      if kind != protocol.PRIORITIES or not size or size % 16 or size > 1 << 28:
+      is_pairs = 0 < size <= protocol.MAX_BYTES and size % 16 == 0
+      if kind != protocol.PRIORITIES or not is_pairs:
         raise frames.ProtocolError(
           'Updates of priorities must be pairs of 16 bytes, got a frame of '
           f'kind {kind} with {size}.'

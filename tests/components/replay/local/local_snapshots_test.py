@@ -108,6 +108,26 @@ def test_shared_arrays_are_saved_once_and_shared_again(tmp_path):
   assert all(a is b for a, b in zip(after[:-1], before[1:], strict=True))
 
 
+@pytest.mark.parametrize('num_items', [0, 30])
+def test_arrays_of_the_first_format_are_read(tmp_path, num_items):
+  description = _TABLES['uniform']
+  table = local.Table(description, 0)
+  _Player(table).play(num_items)
+  path = local.write(str(tmp_path), [(description, table.copy())])
+  expected = local.read(str(tmp_path), description).items.leaves
+  file = os.path.join(path, 'arrays_0.npy')
+  np.save(file, np.load(file).reshape(-1, 40, 40))
+  os.remove(os.path.join(path, 'sizes_0.npy'))
+  with open(os.path.join(path, 'table.json'), 'r+') as opened:
+    state = json.load(opened)
+    opened.seek(0)
+    json.dump({**state, 'format': 1}, opened, indent=2)
+  found = local.read(str(tmp_path), description).items.leaves
+  np.testing.assert_equal(
+    [leaf.tolist() for leaf in found], [leaf.tolist() for leaf in expected]
+  )
+
+
 def test_may_have_the_actors(tmp_path):
   description = _TABLES['queue']
   table = local.Table(description, 0)
