@@ -129,6 +129,14 @@ class Priorities(abc.ABC):
     return np.maximum(priorities, self._floor)
 
 
+def check_sizes(batch_size: int, prefetch: int) -> None:
+  """Raises a ValueError for impossible settings of batches."""
+  if batch_size < 1:
+    raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
+  if prefetch < 0:
+    raise ValueError(f'prefetch must be at least 0, got {prefetch}.')
+
+
 def sample_spec(signature: types.Nest, batch_size: int) -> types.Sample:
   """Returns specs of batches of items, whose specs are the signature."""
   return types.Sample(

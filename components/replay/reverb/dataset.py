@@ -49,10 +49,7 @@ class ReplayDataset(batches.Batches):
       batch_size: B, at least 1.
       prefetch: Batches prepared ahead of the learner, 0 for none.
     """
-    if batch_size < 1:
-      raise ValueError(f'batch_size must be at least 1, got {batch_size}.')
-    if prefetch < 0:
-      raise ValueError(f'prefetch must be at least 0, got {prefetch}.')
+    batches.check_sizes(batch_size, prefetch)
     if batch_size % table.bundle_size:
       raise ValueError(
         f'batch_size must be a multiple of {table.bundle_size}, the bundle '

@@ -43,6 +43,7 @@ class ServedBatches(batches.Batches):
       batch_size: B, at least 1.
       prefetch: Batches sampled ahead of the learner, 0 for none.
     """
+    batches.check_sizes(batch_size, prefetch)
     self._connection = connection
     self._table = table
     self._batch_size = batch_size
