@@ -134,7 +134,7 @@ class _Run:
 @pytest.mark.parametrize(
   ('settings', 'node', 'fault'),
   _CASES,
-  ids=lambda v: v[0] if isinstance(v, tuple) else str(v),
+  ids=lambda v: ' '.join(v[:3]) if isinstance(v, tuple) else str(v),
 )
 def test_run_continues(tmp_path, settings, node, fault):
   _check_continues(tmp_path, settings, node, fault)

@@ -89,15 +89,20 @@ def _make_run(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ('topology', 'agent', 'network'),
+  ('topology', 'agent', 'network', 'replay'),
   [
-    ('distributed', 'dqn', ''),
-    ('central', 'impala', 'fd78::/64'),
+    ('distributed', 'dqn', '', 'auto'),
+    ('distributed', 'dqn', 'fd78::/64', 'server'),
+    ('central', 'impala', 'fd78::/64', 'auto'),
   ],
 )
-def test_nodes_of_all_hosts_learn(topology, agent, network, run):
+def test_nodes_of_all_hosts_learn(topology, agent, network, replay, run):
   result = run.play(
-    agent=agent, topology=topology, network=network, steps=10_000
+    agent=agent,
+    topology=topology,
+    network=network,
+    replay=replay,
+    steps=10_000,
   )
   assert result['code'] == 0, result['output']
   last = json.loads(result['output'].strip().splitlines()[-1])
@@ -175,10 +180,17 @@ def test_learners_gossip_between_hosts(run):
     assert any(row['messages_per_second'] > 0 for row in rows), name
 
 
-@pytest.mark.parametrize('node', ['learner', 'coordinator'])
-def test_all_start_again_without_what_they_need(node, run):
+@pytest.mark.parametrize(
+  ('node', 'replay'),
+  [('learner', 'auto'), ('coordinator', 'auto'), ('replay', 'server')],
+)
+def test_all_start_again_without_what_they_need(node, replay, run):
   result = run.play(
-    ['wait_for_steps', 4000], ['kill_node', node], steps=8000, hosts=2
+    ['wait_for_steps', 4000],
+    ['kill_node', node],
+    steps=8000,
+    hosts=2,
+    replay=replay,
   )
   assert result['code'] == 0, result['output']
   assert '8,000 of 8,000 steps' in result['output']

@@ -11,7 +11,7 @@ from signals_to_follow import Signals
 from repertory import launch
 from repertory.agents.interface import registry
 from repertory.launch.launchers import ray_launcher
-from repertory.launch.topologies import gossip
+from repertory.launch.topologies import central, distributed, gossip
 
 _NUM_ACTORS = 3
 
@@ -25,6 +25,7 @@ def main():
   parser.add_argument('--address', default='')
   parser.add_argument('--directory', required=True)
   parser.add_argument('--agent', default='dqn')
+  parser.add_argument('--replay', default='auto')
   parser.add_argument('--storage')
   parser.add_argument('--network', default='')
   parser.add_argument('--topology', default='distributed')
@@ -47,9 +48,11 @@ def main():
     if arguments.address
     else 'local_mp'
   )
-  topology = arguments.topology
-  if topology == 'gossip':
-    topology = gossip.Gossip(num_learners=_NUM_ACTORS)
+  topology = {
+    'distributed': distributed.Distributed(replay=arguments.replay),
+    'central': central.Central(replay=arguments.replay),
+    'gossip': gossip.Gossip(num_learners=_NUM_ACTORS),
+  }[arguments.topology]
   result = launch.run(experiment, topology, launcher)
   print(json.dumps({'best_return': result.status.best_return}))
 
