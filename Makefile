@@ -1,5 +1,6 @@
 # `make help` lists the targets. ARGS is appended to what a target runs, as in
-# `make train ARGS='--topology=distributed --num_actors=2'`.
+# `make train ARGS='--topology=distributed --num_actors=2'`. TESTS are the folders
+# and files that test targets run, as in `make test-third TESTS=tests/agents`.
 
 .DEFAULT_GOAL := help
 
@@ -8,6 +9,7 @@
 unexport PYTHONDONTWRITEBYTECODE
 
 ARGS ?=
+TESTS := tests
 export VENV ?= .venv
 BIN := $(VENV)/bin
 
@@ -26,7 +28,7 @@ train: set-up  ## Train a DQN agent on Catch.
 # Three at a time on two cores, for many tests wait most of their time.
 .PHONY: test
 test: set-up  ## Run the tests, except those of the next two targets.
-	$(BIN)/python -m pytest tests --numprocesses=3 --dist=worksteal $(ARGS)
+	$(BIN)/python -m pytest $(TESTS) --numprocesses=3 --dist=worksteal $(ARGS)
 
 .PHONY: test-second
 test-second:  ## Run the tests on the second stack, which is Python 3.11's.
@@ -41,12 +43,12 @@ test-third:  ## Run the tests on the third stack, which is Python 3.12's and 3.1
 
 .PHONY: test-learning
 test-learning: set-up  ## Run only the tests that train agents.
-	$(BIN)/python -m pytest tests -m learning \
+	$(BIN)/python -m pytest $(TESTS) -m learning \
 	  --override-ini=faulthandler_timeout=7200 $(ARGS)
 
 .PHONY: test-chaos
 test-chaos: set-up  ## Run only the tests that kill and break things, and rare cases.
-	$(BIN)/python -m pytest tests -m chaos \
+	$(BIN)/python -m pytest $(TESTS) -m chaos \
 	  --override-ini=faulthandler_timeout=3600 $(ARGS)
 
 # Looked for before gigabytes of CUDA are installed. Python 3.11, whose

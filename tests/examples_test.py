@@ -30,7 +30,7 @@ from repertory.launch.topologies import topology
 from repertory.launch.trained import evaluation, loading
 from support.agents import trained_agents
 from support.replay import recorded_episodes
-from support.system import architecture_rules, program, rare_cases
+from support.system import architecture_rules, program, rare_cases, stacks
 
 _ROOT = pathlib.Path(__file__).resolve().parents[1]
 _README = 'README.md'
@@ -265,6 +265,7 @@ class TestDocs:
         assert (_ROOT / path).exists()
 
   def test_names_of_migration_page_exist(self):
+    stacks.require_reverb()  # Some are of modules that import it.
     names = re.findall(
       r'(?<![\w.])((?:agents|components|environments|launch)(?:\.\w+)+)',
       _read('docs/migration.md'),

@@ -12,8 +12,7 @@ from repertory.launch.platform import import_notices, interrupts, terminal
 def main() -> None:
   """Runs a command and exits: 0 done, 1 failed, 2 bad input, 3 not saved."""
   # Suppresses TensorFlow's log messages about the machine.
-  if 'TF_CPP_MIN_LOG_LEVEL' not in os.environ:
-    os.environ['TF_CPP_MIN_LOG_LEVEL'] = '2'
+  if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2') != '0':
     import_notices.drop()
   # Paths may have bytes that are not UTF-8, which print rejects by default.
   if isinstance(sys.stdout, io.TextIOWrapper):

@@ -55,14 +55,21 @@ def exiting_on_interrupt() -> Iterator[None]:
 
   An exception would pass through imports, which may convert or drop it.
   """
+  try:
+    errors = os.dup(2)  # That is redirected while TensorFlow is imported.
+  except OSError:  # It is closed.
+    errors = os.open(os.devnull, os.O_WRONLY)
 
   def leave(number, frame):
     del frame
-    os.write(2, b'repertory: interrupted\n')
+    os.write(errors, b'repertory: interrupted\n')
     os._exit(EXIT_BASE + number)
 
-  with _handled(leave, signal.SIGINT):
-    yield
+  try:
+    with _handled(leave, signal.SIGINT):
+      yield
+  finally:
+    os.close(errors)
 
 
 @contextlib.contextmanager

@@ -16,6 +16,7 @@ from repertory.launch.experiments import directories
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.topologies import central, distributed, single
 from support.launch import log_files, sessions
+from support.system import stacks
 
 # XLA would take most of the time.
 _SETTINGS = {
@@ -135,6 +136,8 @@ class TestResume:
   def test_queue_is_left_out_if_environments_are_divided_otherwise(
     self, tmp_path
   ):
+    stacks.require_reverb()
+
     def experiment(num_actors, environments_per_actor, max_steps=900):
       return launch.make_experiment(
         'impala',

@@ -1,5 +1,6 @@
 """Tests of the compatibility layer for the stacks."""
 
+import ctypes
 import importlib.util
 from typing import Any
 
@@ -39,3 +40,7 @@ def test_missing_packages_are_named():
   )
   assert versions.versions()['TensorFlow'] == tf.__version__
   assert versions.installed()['TensorFlow'] == tf.__version__
+
+
+def test_symbols_of_tensorflow_are_not_global():
+  assert not hasattr(ctypes.CDLL(None), 'TF_Version')
