@@ -1,7 +1,6 @@
 """Tests that runs move from one stack to another, and back."""
 
 import json
-import re
 import shutil
 import sys
 
@@ -146,7 +145,8 @@ def test_policy_and_recording_are_read(others, tmp_path):
     _repertory(python, 'evaluate', directory, '--episodes=20', cwd=tmp_path)
     for python in pythons.values()
   ]
-  figures = {tuple(re.findall(r'[0-9.-]+', text)) for text in returns}
+  # Before them, TensorFlow may have printed notices.
+  figures = {text[text.index('dqn on') :] for text in returns}
   assert len(figures) == 1
   # TensorFlow loads what an older one has exported, and not the reverse.
   actions = []
