@@ -2,10 +2,11 @@
 
 `unix:<name>` is a Unix socket in Linux's abstract namespace: it is local to a
 host, leaves no file behind, and accepts processes of the same user only.
-`tcp:<host>:<port>` can be reached from other hosts, by any client that knows
-the run's token.
+`tcp:<host>:<port>` can be reached from other hosts, or on systems without such
+sockets from this one, by any client that knows the run's token.
 """
 
+import dataclasses
 import os
 import socket
 import struct
@@ -16,9 +17,15 @@ from repertory.components.network import network_interfaces
 _UNIX = 'unix:'
 _TCP = 'tcp:'
 _BACKLOG = 256
+_HAS_ABSTRACT_NAMES = hasattr(socket, 'SO_PEERCRED')  # Both are Linux's.
 # TCP keep-alive: seconds of silence before probes, and until a host counts as
 # lost.
 _QUIET_SECONDS, _SILENT_SECONDS = 5, 20
+_KEEP_ALIVE = {
+  'TCP_KEEPIDLE': _QUIET_SECONDS,
+  'TCP_KEEPINTVL': _QUIET_SECONDS,
+  'TCP_USER_TIMEOUT': 1000 * _SILENT_SECONDS,
+}
 
 
 def listen(
@@ -26,8 +33,9 @@ def listen(
 ) -> tuple[socket.socket, str]:
   """Opens a listening socket, which does not block.
 
-  On one host that is a Unix socket. Else only the interface and loopback are
-  open: the system would accept connections to its address over others, too.
+  On one host that is a Unix socket where abstract names exist. With TCP only
+  the interface and loopback are open: the system would accept connections to
+  its address over others, too.
 
   Returns:
     The socket, and the address to connect to.
@@ -35,6 +43,8 @@ def listen(
   Raises:
     OSError: If it cannot be bound.
   """
+  if interface == network_interfaces.LOOPBACK and not _HAS_ABSTRACT_NAMES:
+    interface = dataclasses.replace(interface, host='127.0.0.1')
   is_local, host = interface == network_interfaces.LOOPBACK, interface.host
   family = socket.AF_INET6 if ':' in host else socket.AF_INET
   if is_local:
@@ -110,8 +120,6 @@ def _tune(stream: socket.socket) -> None:
   if stream.family != socket.AF_UNIX:
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, _QUIET_SECONDS)
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, _QUIET_SECONDS)
-    stream.setsockopt(
-      socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 1000 * _SILENT_SECONDS
-    )
+    for name, value in _KEEP_ALIVE.items():
+      if hasattr(socket, name):  # Not all systems have all of these.
+        stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

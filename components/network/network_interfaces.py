@@ -17,12 +17,14 @@ import os
 import socket
 import stat
 import struct
+import sys
 from collections.abc import Iterator, Sequence
 
 import psutil
 from absl import logging
 
 _IP = (socket.AF_INET, socket.AF_INET6)
+_IS_LINUX = sys.platform == 'linux'
 
 _SO_ATTACH_FILTER = _SO_GET_FILTER = 26
 
@@ -58,7 +60,7 @@ class Interface:
     return f'{host}:{port}'
 
 
-LOOPBACK = Interface('localhost', ('lo',))
+LOOPBACK = Interface('localhost', ('lo' if _IS_LINUX else 'lo0',))
 
 
 def of_address(address: str) -> Interface:
@@ -133,7 +135,8 @@ def restrict(port: int, interface: Interface = LOOPBACK) -> None:
 
   Other machines reach it at the host's address only. For all others, also on
   accepted connections, it times out, as behind a firewall. If the system has no
-  such filters, a warning is logged that the port stays open.
+  such filters, which only Linux has, a warning is logged that the port stays
+  open, unless the server is bound to a loopback address.
 
   Args:
     port: A port on which a server listens already.
@@ -150,8 +153,10 @@ def restrict(port: int, interface: Interface = LOOPBACK) -> None:
     try:
       _attach(server, program)
     except OSError as error:
-      if not listens:
-        continue  # A connection that has ended meanwhile.
+      host = ipaddress.ip_address(server.getsockname()[0])
+      # A connection may have ended; loopback needs no filter.
+      if not listens or host.is_loopback:
+        continue
       logging.warning(
         'Port %d is open to all machines that can reach this one, because its '
         'system has no socket filters (%s). Put it behind a firewall.',
@@ -166,7 +171,7 @@ def restrict(port: int, interface: Interface = LOOPBACK) -> None:
 
 def _sockets_at(port: int) -> Iterator[socket.socket]:
   """Yields duplicates of this process's TCP sockets at a local port."""
-  for name in os.listdir('/proc/self/fd'):
+  for name in os.listdir('/proc/self/fd' if _IS_LINUX else '/dev/fd'):
     with contextlib.suppress(OSError):  # Closed meanwhile.
       if not stat.S_ISSOCK(os.stat(int(name)).st_mode):
         continue
@@ -203,7 +208,9 @@ def _write_filter(interface: Interface) -> bytes:
 
 
 def _attach(server: socket.socket, instructions: bytes) -> None:
-  """Attaches a packet filter to a socket."""
+  """Attaches a packet filter to a socket; raises OSError if that fails."""
+  if not _IS_LINUX:  # The option's number may mean something else.
+    raise OSError(f'{sys.platform} is not Linux')
   count = len(instructions) // _INSTRUCTION.size
   memory = ctypes.create_string_buffer(instructions)
   program = struct.pack('HP', count, ctypes.addressof(memory))

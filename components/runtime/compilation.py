@@ -308,7 +308,7 @@ def set_xla_flags() -> None:
   """Adds flags to `XLA_FLAGS`, whose own flags stay as they are."""
   flags = os.environ.get('XLA_FLAGS', '')
   wanted = {_FAST_COMPILATION: 'true'}
-  if len(os.sched_getaffinity(0)) <= _FEW_CORES:
+  if versions.num_cpus() <= _FEW_CORES:
     wanted[_SEVERAL_THREADS] = 'false'
   missing = [f'{k}={v}' for k, v in wanted.items() if k not in flags]
   os.environ['XLA_FLAGS'] = ' '.join(part for part in (flags, *missing) if part)

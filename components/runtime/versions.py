@@ -1,4 +1,4 @@
-"""Installed versions, and compatibility layer for the supported stacks.
+"""Installed versions; compatibility layer for supported stacks and platforms.
 
 The first stack is Python 3.10 with TensorFlow 2.8, Reverb and Launchpad, the
 second Python 3.11 with TensorFlow 2.15 and Reverb, the third Python 3.12 or
@@ -8,6 +8,7 @@ second Python 3.11 with TensorFlow 2.15 and Reverb, the third Python 3.12 or
 import functools
 import importlib
 import importlib.metadata
+import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -52,6 +53,13 @@ def describe(found: Mapping[str, str | None]) -> str:
     f'no {name}' if version is None else f'{name} {version}'
     for name, version in found.items()
   )
+
+
+def num_cpus() -> int:
+  """Returns the number of CPUs for this process, or else of the machine."""
+  if hasattr(os, 'sched_getaffinity'):
+    return len(os.sched_getaffinity(0))
+  return os.cpu_count() or 1
 
 
 def _find_version(distribution: str) -> str | None:

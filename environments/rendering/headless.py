@@ -53,4 +53,5 @@ def using_mujoco() -> Iterator[None]:
 
 
 def _has_display() -> bool:
-  return any(map(os.environ.get, ('DISPLAY', 'WAYLAND_DISPLAY')))
+  variables = ('DISPLAY', 'WAYLAND_DISPLAY')
+  return sys.platform == 'darwin' or any(map(os.environ.get, variables))

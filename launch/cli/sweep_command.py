@@ -17,6 +17,7 @@ from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
+from repertory.components.runtime import versions
 from repertory.launch import cli, sweeps
 from repertory.launch.cli import command, errors, factory
 from repertory.launch.cli import flags as flag_tables
@@ -108,7 +109,7 @@ def _sweep(values, settings, positional) -> int:
   own = plan.settings
   # Each actor, the learner and replay keep a core busy.
   busy = 1 if own['topology'] == 'single' else own['num_actors'] + 2
-  parallel = values.parallel or max(1, len(os.sched_getaffinity(0)) // busy)
+  parallel = values.parallel or max(1, versions.num_cpus() // busy)
   with sweeps.sweep.opened(values.directory, plan, values.fresh) as found:
     print(
       f'{plan.description}; done already: {len(found.done())}; {parallel} at a '

@@ -7,6 +7,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
+import time
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -28,6 +31,7 @@ _RUN_NODE = (
 )
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
+_CHECK_SECONDS = 0.5
 _KILL_SECONDS = 5
 
 
@@ -56,7 +60,7 @@ def start_node(
     RUN_VARIABLE: run,
   }
   # In memory: writing to a pipe would block until the process reads it.
-  with open(os.memfd_create('spec'), 'w+b') as file, interrupts.blocked():
+  with memory_file() as file, interrupts.blocked():
     file.write(launch_spec)
     file.seek(0)
     return subprocess.Popen(
@@ -67,6 +71,13 @@ def start_node(
       stdout=output,
       stderr=output,
     )
+
+
+def memory_file() -> IO[bytes]:
+  """Opens an unnamed file, in memory on Linux."""
+  if hasattr(os, 'memfd_create'):
+    return open(os.memfd_create('repertory'), 'w+b')
+  return tempfile.TemporaryFile()
 
 
 def stop_with(parent: int) -> None:
@@ -81,7 +92,21 @@ def stop_with(parent: int) -> None:
 
 
 def _get_signal_at_death(parent: int, number: int) -> None:
-  ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, number)
+  """Sends a signal to this process at its parent's end, by the kernel on Linux.
+
+  Elsewhere a thread sends it.
+  """
+
+  def check() -> None:
+    while os.getppid() == parent:
+      time.sleep(_CHECK_SECONDS)
+    os.kill(os.getpid(), number)
+
+  prctl = getattr(ctypes.CDLL(None), 'prctl', None)
+  if prctl is None:
+    threading.Thread(target=check, name='parent', daemon=True).start()
+  else:
+    prctl(_SET_PARENT_DEATH_SIGNAL, number)
   if os.getppid() != parent:
     os._exit(1)  # It had ended before the call.
 

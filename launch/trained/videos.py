@@ -20,6 +20,7 @@ from repertory.components.config import settings
 from repertory.environments.batches import vector_batch
 from repertory.environments.rendering import rendering
 from repertory.launch.experiments import directories
+from repertory.launch.platform import child_processes
 
 FORMATS = ('mp4', 'gif')
 
@@ -246,8 +247,8 @@ class VideoFile:
       f'scale=iw*{factor}:ih*{factor}:flags=neighbor,format=rgb24,{filters}',
       f'file:{path}',
     ]
-    # In memory, because the disk may be full.
-    self._errors = os.fdopen(os.memfd_create('errors'), 'r+b')
+    # The disk may be full.
+    self._errors = child_processes.memory_file()
     # A new session, because Ctrl-C in a terminal reaches all its processes and
     # would make ffmpeg finish half a video.
     self._process = subprocess.Popen(

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 _SECONDS = 60
 
 # Gets many threads: when one dies, the next becomes the child's parent.
@@ -34,10 +36,17 @@ with interrupts.catch_interrupts() as interruption:
 """
 
 
-def test_it_is_asked_to_stop_once():
-  """The kernel sends the signal whenever a thread of the parent dies."""
+_ELSEWHERE = """
+import ctypes
+ctypes.CDLL = lambda name: None  # Without `prctl`.
+"""
+
+
+@pytest.mark.parametrize('before', ['', _ELSEWHERE], ids=['Linux', 'elsewhere'])
+def test_it_is_asked_to_stop_once(before):
+  """Linux's kernel sends the signal whenever a thread of the parent dies."""
   parent = subprocess.Popen(
-    [sys.executable, '-c', _PARENT, _CHILD],
+    [sys.executable, '-c', _PARENT, before + _CHILD],
     stdin=subprocess.PIPE,
     stdout=subprocess.PIPE,
     text=True,

@@ -94,6 +94,39 @@ def test_flags_are_looked_at_before_tensorflow(arguments, tmp_path):
   assert ended.returncode == code, ended.stderr
 
 
+# With a later Reverb in its first folder, whatever is installed otherwise.
+_LATER_REVERB = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from repertory import launch
+from repertory.launch.cli import commands
+from repertory.launch.topologies import topology
+commands.run(['--version'])
+experiment = launch.make_experiment('dqn', 'catch', max_steps=1, directory='')
+print(*topology.lay_out(experiment, 'distributed', 'local_mp').transports)
+"""
+
+
+def test_reverb_is_used_where_it_is_installed(tmp_path):
+  (tmp_path / 'reverb').mkdir()
+  (tmp_path / 'reverb/__init__.py').touch()
+  (tmp_path / 'dm_reverb-0.15.0.dist-info').mkdir()
+  (tmp_path / 'dm_reverb-0.15.0.dist-info/METADATA').write_text(
+    'Metadata-Version: 2.1\nName: dm-reverb\nVersion: 0.15.0\n'
+  )
+  ended = subprocess.run(
+    [sys.executable, '-c', _LATER_REVERB, str(tmp_path)],
+    cwd=tmp_path,
+    capture_output=True,
+    text=True,
+    timeout=300,
+  )
+  assert ended.returncode == 0, ended.stderr
+  version, transports = ended.stdout.splitlines()
+  assert ', Reverb 0.15.0, ' in version
+  assert transports == 'reverb served'
+
+
 # Modules with code that a run of DQN imports, beside packages.
 _CLOSURE = """
 import sys

@@ -1,7 +1,7 @@
 """Tests that a run resumes from checkpoints of other stacks.
 
 They load checkpoints that these have written, see `stack_checkpoints`. Those of
-another one were written with other versions of Python, TensorFlow and Reverb
+the others were written with other versions of Python, TensorFlow and Reverb
 than these tests use. Runs resume from those only; other tests resume from their
 own.
 """
@@ -16,21 +16,20 @@ from support.system import rare_cases, stacks
 
 _MORE_STEPS = 40
 
-_each_stack = pytest.mark.parametrize('version', stack_checkpoints.VERSIONS)
+_each_stack = pytest.mark.parametrize('version', stacks.EACH)
 
-
-def _cases(*, daily=stack_checkpoints.CASES, servers=True):
-  cases = stack_checkpoints.CASES
-  in_process = [name for name in cases if cases[name].is_in_process]
-  names = cases if servers and versions.has_reverb() else in_process
-  return pytest.mark.parametrize('name', rare_cases.daily(names, daily))
+_READABLE = (
+  stack_checkpoints.WRITTEN
+  if versions.has_reverb()
+  else stack_checkpoints.WITHOUT_REVERB
+)
+_OF_OTHERS = [one for one in _READABLE if one.startswith(stacks.OTHERS)]
 
 
 @pytest.mark.chaos
-@_cases()
-def test_learner_is_restored(name, tmp_path):
-  case = stack_checkpoints.CASES[name]
-  facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)
+@pytest.mark.parametrize('written', _OF_OTHERS)
+def test_learner_is_restored(written, tmp_path):
+  case, facts = stack_checkpoints.unpack(written, tmp_path)
   # No step is left; the same state is written again, in single only.
   launch.run(case.experiment(tmp_path), 'single', display=False)
   checkpoint = stack_checkpoints.load(tmp_path)
@@ -38,10 +37,14 @@ def test_learner_is_restored(name, tmp_path):
   assert checkpoint.state['counts'] == {**facts['counts'], 'runs': 2}
 
 
-@_cases(daily=('dqn-single', 'impala-distributed'))
-def test_run_resumes(name, tmp_path):
-  case = stack_checkpoints.CASES[name]
-  facts = stack_checkpoints.unpack(stacks.OTHER, name, tmp_path)
+@pytest.mark.parametrize(
+  'written',
+  rare_cases.daily(
+    _OF_OTHERS, ['3.10-impala-server', '3.11-impala-reverb', '3.12-dqn-single']
+  ),
+)
+def test_run_resumes(written, tmp_path):
+  case, facts = stack_checkpoints.unpack(written, tmp_path)
   before = stack_checkpoints.load(tmp_path)
   counters = stack_checkpoints.counters(before.arrays)
   assert any(name.startswith('other/') for name in counters)
@@ -63,11 +66,9 @@ def test_run_resumes(name, tmp_path):
   assert {'policy', 'other'} <= {key.split('/')[0] for key in changed}, changed
 
 
-@_each_stack
-@_cases(servers=False)
-def test_items_are_what_they_were(version, name, tmp_path):
-  case = stack_checkpoints.CASES[name]
-  facts = stack_checkpoints.unpack(version, name, tmp_path)
+@pytest.mark.parametrize('written', stack_checkpoints.WITHOUT_REVERB)
+def test_items_are_what_they_were(written, tmp_path):
+  case, facts = stack_checkpoints.unpack(written, tmp_path)
   contents = stack_checkpoints.read_items(case, tmp_path)
   assert stack_checkpoints.hash_items(contents) == facts['items']
   (counts,) = facts['tables'].values()
@@ -77,8 +78,7 @@ def test_items_are_what_they_were(version, name, tmp_path):
 
 @_each_stack
 def test_message_names_the_other_stack(version, tmp_path):
-  case = stack_checkpoints.CASES['dqn-single']
-  facts = stack_checkpoints.unpack(version, 'dqn-single', tmp_path)
+  case, facts = stack_checkpoints.unpack(f'{version}-dqn-single', tmp_path)
   opened = sessions.open_session(case.experiment(tmp_path, 1), 'single')
   with opened as session:
     message = session.message
@@ -97,8 +97,7 @@ def test_message_names_the_other_stack(version, tmp_path):
 
 @_each_stack
 def test_deterministic_run_is_refused(version, tmp_path):
-  case = stack_checkpoints.CASES['dqn-single']
-  stack_checkpoints.unpack(version, 'dqn-single', tmp_path)
+  case, _ = stack_checkpoints.unpack(f'{version}-dqn-single', tmp_path)
   problem = (
     'lacks the state of the environments'
     if version == stacks.HERE

@@ -1,16 +1,19 @@
-"""Checkpoints written by two stacks, and their expected contents.
+"""Checkpoints written by all stacks, and their expected contents.
 
 They are committed, as a stack cannot write those of the others. If their format
-changes, the interpreter of each stack writes them again, in the folder `tests`:
+changes, the interpreter of each stack writes them again, or those with given
+names, in the folder `tests`:
 
   ../.venv/bin/python -m support.launch.stack_checkpoints
   ../.venv311/bin/python -m support.launch.stack_checkpoints
+  ../.venv312/bin/python -m support.launch.stack_checkpoints
 """
 
 import hashlib
 import json
 import os
 import pathlib
+import sys
 import tarfile
 import tempfile
 from typing import Any, NamedTuple
@@ -22,36 +25,41 @@ from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local
 from repertory.components.runtime import versions
 from repertory.launch.experiments import directories
+from repertory.launch.topologies import distributed, replay_settings, single
 from support.launch import sessions
 from support.system import stacks
 
 _FOLDER = pathlib.Path(__file__).parents[2] / 'launch' / 'stack_checkpoints'
 _FACTS = 'facts.json'
 
-# The Python of each stack that wrote checkpoints.
-VERSIONS = ('3.10', '3.11')
-
 # XLA would take most of the time.
-_SMALL = {'batch_size': 4, 'jit_compile': False}
+_SMALL = {'batch_size': 4, 'jit_compile': False, 'hidden_sizes': (4,)}
 _REPLAY = {
   **_SMALL, 'min_replay_size': 12, 'max_replay_size': 24,
   'samples_per_insert': 4.0,
 }  # fmt: skip
+_SEQUENCES = {
+  **_REPLAY, 'core_size': 4, 'burn_in_length': 1, 'unroll_length': 3,
+  'n_step': 1, 'min_replay_size': 6,
+}  # fmt: skip
+_QUEUE = {**_SMALL, 'unroll_length': 4}
 
 
 class Case(NamedTuple):
   """A kind of checkpoint."""
 
   agent: str
-  topology: str
+  replay: str  # A value of `--replay`.
   environment: str
   config: dict[str, Any]
   num_steps: int
 
   @property
-  def is_in_process(self) -> bool:
-    """Whether the table was in the process, not on a replay server."""
-    return self.topology == 'single'
+  def topology(self) -> replay_settings.ReplayTopology:
+    """The topology that wrote it."""
+    if self.replay == 'process':
+      return single.Single(replay=self.replay)
+    return distributed.Distributed(replay=self.replay)
 
   def experiment(
     self, directory, more_steps: int = 0, **settings
@@ -70,36 +78,27 @@ class Case(NamedTuple):
 
 CASES = {
   # Adam, and priorities, in the process and in Reverb.
-  'dqn-single': Case(
-    'dqn', 'single', 'catch:3x3', {**_REPLAY, 'hidden_sizes': (4,)}, 60
-  ),
-  'dqn-distributed': Case(
-    'dqn', 'distributed', 'catch:3x3', {**_REPLAY, 'hidden_sizes': (4,)}, 60
-  ),
+  'dqn-single': Case('dqn', 'process', 'catch:3x3', _REPLAY, 60),
+  'dqn-reverb': Case('dqn', 'reverb', 'catch:3x3', _REPLAY, 60),
   # Continuous actions, three optimizers.
-  'sac-single': Case(
-    'sac', 'single', 'tensor:pendulum', {**_REPLAY, 'hidden_sizes': (4,)}, 60
-  ),
+  'sac-single': Case('sac', 'process', 'tensor:pendulum', _REPLAY, 60),
   # Memory, and sequences whose steps are shared.
-  'r2d2-distributed': Case(
-    'r2d2',
-    'distributed',
-    'catch:3x3',
-    {
-      **_REPLAY, 'hidden_sizes': (4,), 'core_size': 4, 'burn_in_length': 1,
-      'unroll_length': 3, 'n_step': 1, 'min_replay_size': 6,
-    },
-    80,
-  ),
+  'r2d2-reverb': Case('r2d2', 'reverb', 'catch:3x3', _SEQUENCES, 80),
+  'r2d2-server': Case('r2d2', 'server', 'catch:3x3', _SEQUENCES, 80),
   # A queue.
-  'impala-distributed': Case(
-    'impala',
-    'distributed',
-    'catch:3x3',
-    {**_SMALL, 'hidden_sizes': (4,), 'unroll_length': 4},
-    80,
-  ),
-}  # fmt: skip
+  'impala-reverb': Case('impala', 'reverb', 'catch:3x3', _QUEUE, 80),
+  'impala-server': Case('impala', 'server', 'catch:3x3', _QUEUE, 80),
+}
+
+# The checkpoints, by the Python and the case that wrote them, and those that
+# can be read without Reverb.
+WRITTEN = [
+  f'{version}-{name}'
+  for version in stacks.EACH
+  for name, case in CASES.items()
+  if case.replay != 'reverb' or version in stacks.WITH_REVERB
+]
+WITHOUT_REVERB = [one for one in WRITTEN if not one.endswith('-reverb')]
 
 
 def hash_each(arrays) -> dict[str, str]:
@@ -133,25 +132,25 @@ def load(directory) -> checkpointing.Checkpoint:
 
 
 def read_items(case: Case, directory) -> local.Contents:
-  """Returns the in-process table of a checkpoint."""
+  """Returns the table of a checkpoint, which is not Reverb's."""
   with sessions.open_session(case.experiment(directory), 'single') as session:
     contents = local.read(session.replay_directory, session.experience.table)
   assert contents is not None
   return contents
 
 
-def unpack(version: str, name: str, directory) -> dict[str, Any]:
-  """Unpacks a checkpoint to a directory; returns its expected contents."""
-  with tarfile.open(_path(version, name)) as archive:
+def unpack(written: str, directory) -> tuple[Case, dict[str, Any]]:
+  """Unpacks a checkpoint to a directory; returns case and expected contents."""
+  with tarfile.open(_path(written)) as archive:
     archive.extractall(directory, filter='data')
   facts = pathlib.Path(directory, _FACTS)
   contents = json.loads(facts.read_text())
   facts.unlink()
-  return contents
+  return CASES[written.split('-', 1)[1]], contents
 
 
-def _path(version: str, name: str) -> pathlib.Path:
-  return _FOLDER / f'{version}-{name}.tar.xz'
+def _path(written: str) -> pathlib.Path:
+  return _FOLDER / f'{written}.tar.xz'
 
 
 def _hash(array: np.ndarray) -> str:
@@ -160,7 +159,8 @@ def _hash(array: np.ndarray) -> str:
   return digest.hexdigest()[:16]
 
 
-def _write(version: str, name: str, case: Case, directory: str) -> None:
+def _write(name: str, directory: str) -> None:
+  case = CASES[name]
   launch.run(case.experiment(directory), case.topology, display=False)
   checkpoint = load(directory)
   facts = {
@@ -169,20 +169,21 @@ def _write(version: str, name: str, case: Case, directory: str) -> None:
     'tables': checkpoint.state['tables'],
     'arrays': hash_each(checkpoint.arrays),
   }
-  if case.is_in_process:
+  if case.replay != 'reverb':
     facts['items'] = hash_items(read_items(case, directory))
   pathlib.Path(directory, _FACTS).write_text(json.dumps(facts))
-  with tarfile.open(_path(version, name), 'w:xz') as archive:
+  with tarfile.open(_path(f'{stacks.HERE}-{name}'), 'w:xz') as archive:
     for path in (checkpoint.path, os.path.join(directory, _FACTS)):
       archive.add(path, os.path.relpath(path, directory))
 
 
 def main() -> None:
-  """Writes all checkpoints of this stack."""
+  """Writes the named checkpoints of this stack, or all."""
   _FOLDER.mkdir(exist_ok=True)
-  for name, case in CASES.items():
-    with tempfile.TemporaryDirectory() as directory:
-      _write(stacks.HERE, name, case, directory)
+  for name in sys.argv[1:] or CASES:
+    if f'{stacks.HERE}-{name}' in WRITTEN:
+      with tempfile.TemporaryDirectory() as directory:
+        _write(name, directory)
 
 
 if __name__ == '__main__':

@@ -23,8 +23,11 @@ CONSTRAINTS = {
 }
 
 HERE = '{}.{}'.format(*sys.version_info[:2])
-# A stack to which runs move from this one.
-OTHER = '3.11' if HERE == '3.10' else '3.10'
+# A Python of each stack, and those of stacks that come with Reverb.
+EACH = ('3.10', '3.11', '3.12')
+WITH_REVERB = EACH[:2]
+# The stacks to which runs move from this one.
+OTHERS = tuple(v for v in EACH if CONSTRAINTS[v] != CONSTRAINTS[HERE])
 
 # The implementation of remote calls that daily tests with `each_carrier` use.
 usual_carrier = pytest.mark.parametrize(
@@ -47,21 +50,25 @@ def require_reverb() -> None:
     pytest.skip('about Reverb, which is not installed')
 
 
-def find_other() -> str:
-  """Returns a Python with `OTHER`'s stack, which is installed if missing."""
+def find(wanted: str) -> str:
+  """Returns a Python of a version, whose stack is installed if missing."""
   for python in sorted(_ROOT.glob('.venv*/bin/python')):
-    if _has_other(str(python)):
+    if _is(wanted, str(python)):
       return str(python)
-  folder = f'.venv_{OTHER}'
+  folder = f'.venv_{wanted}'
   program.run(
-    _ROOT / '.ci' / 'set_up', cwd=_ROOT, PYTHON=OTHER, VENV=folder, EXTRAS='cpu'
+    _ROOT / '.ci' / 'set_up',
+    cwd=_ROOT,
+    PYTHON=wanted,
+    VENV=folder,
+    EXTRAS='cpu',
   )
   python = str(_ROOT / folder / 'bin' / 'python')
-  assert _has_other(python)
+  assert _is(wanted, python)
   return python
 
 
-def _has_other(python: str) -> bool:
+def _is(wanted: str, python: str) -> bool:
   output = subprocess.run(
     [python, '-c', _TELL],
     cwd='/',
@@ -71,6 +78,6 @@ def _has_other(python: str) -> bool:
     timeout=300,
   ).stdout
   version, *places = output.split() or ['']
-  return version == OTHER and any(
+  return version == wanted and any(
     pathlib.Path(place).resolve() == _ROOT for place in places
   )
