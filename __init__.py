@@ -3,7 +3,7 @@
 import os
 import sys
 
-__version__ = '0.1.0'
+__version__ = '0.2.0'
 
 # Convolutions are three times as fast on a CPU with oneDNN's kernels, which
 # TensorFlow has from 2.9 on by default. It reads this when it is imported.

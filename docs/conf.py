@@ -84,6 +84,13 @@ def _mark_names(app, what, name, obj, options, lines) -> None:
   ]
 
 
+def _shorten_inherited(app, what, name, obj, options, lines) -> None:
+  """Keeps the first line of inherited docstrings; dm_env's are in Markdown."""
+  del app, name, options
+  if what == 'method' and not obj.__doc__:
+    del lines[1:]
+
+
 def _quote_drawings(app, what, name, obj, options, lines) -> None:
   """Keeps the line breaks of indented drawings in module docstrings."""
   del app, name, obj, options
@@ -211,6 +218,8 @@ def setup(app) -> None:
     inline_renderers=(_visit_inline_math, None),
     block_renderers=(_visit_block_math, None),
   )
+  # Before napoleon, which would move arguments and results.
+  app.connect('autodoc-process-docstring', _shorten_inherited, priority=400)
   app.connect('autodoc-process-docstring', _mark_names)
   app.connect('autodoc-process-docstring', _quote_drawings)
   app.connect('autodoc-process-docstring', _name_modules)

@@ -27,8 +27,8 @@ def make_encoder(
   """Makes the encoder of actions as vectors: one-hot, or scaled to [−1, 1].
 
   Returns:
-    The size D of a vector, and a function that maps actions of the spec, `[N,
-    ...]`, to float32 `[N, D]`.
+    The size D of a vector, and a function that maps actions of the spec,
+    `[N, ...]`, to float32 `[N, D]`.
 
   Raises:
     ValueError: If actions are neither discrete nor bounded floats.

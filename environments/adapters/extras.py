@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib
+import sysconfig
 import threading
 import warnings
 from collections.abc import Iterator
@@ -11,13 +12,35 @@ from typing import Any
 # the last one to leave would restore that of the other for good.
 _LOCK = threading.RLock()
 
+# Python versions for which an extra has packages, if not for all.
+_VERSIONS = {
+  'dm-control': ('3.10', '3.11', '3.12'),
+  'gymnax': ('3.10', '3.11'),
+}
+
+
+def requirement(extra: str) -> str:
+  """Returns the command that installs an extra, or the Pythons it needs."""
+  if wanted := _unmet(extra):
+    return f'Python {wanted}'
+  return f"pip install 'repertory[{extra}]'"
+
+
+def _unmet(extra: str) -> str:
+  """Returns the versions of Python that an extra needs; '' on one of them."""
+  versions = _VERSIONS.get(extra)
+  if versions is None or sysconfig.get_python_version() in versions:
+    return ''
+  return f'{", ".join(versions[:-1])} or {versions[-1]}'
+
 
 def import_extra(module: str, extra: str) -> Any:
   """Returns a module, such as 'dm_control.suite', that an extra installs.
 
   Raises:
-    ImportError: If its package is not installed; says how to install it. An
-      import error inside an installed package is raised unchanged.
+    ImportError: If its package is not installed; says how to install it, or
+      for which versions of Python it exists. An import error inside an
+      installed package is raised unchanged.
   """
   package = module.partition('.')[0]
   try:
@@ -26,10 +49,17 @@ def import_extra(module: str, extra: str) -> Any:
     missing = (error.name or '').partition('.')[0]
     if missing != package:
       raise
-    raise ImportError(
-      f'This environment needs the package {package}. Install it with:'
-      f" pip install 'repertory[{extra}]'"
-    ) from error
+    message = (
+      f'This environment needs the package {package}. Install it with: '
+      f'{requirement(extra)}'
+    )
+    if wanted := _unmet(extra):
+      message = (
+        f'Python must be {wanted} for the extra {extra}, which this '
+        f'environment needs, got {sysconfig.get_python_version()}. Install it '
+        'there.'
+      )
+    raise ImportError(message) from error
 
 
 @contextlib.contextmanager

@@ -63,8 +63,8 @@ class Family(NamedTuple):
 
   @property
   def requirement(self) -> str:
-    """The command that installs the packages it needs, '' if none."""
-    return f"pip install 'repertory[{self.extra}]'" if self.extra else ''
+    """Requirement of its extra, see `extras.requirement`; '' without one."""
+    return adapters.extras.requirement(self.extra) if self.extra else ''
 
   @property
   def syntax(self) -> re.Pattern:

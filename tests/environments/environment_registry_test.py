@@ -6,11 +6,13 @@ import pickle
 import re
 import subprocess
 import sys
+import sysconfig
 import urllib.error
 from unittest import mock
 
 import pytest
 from bsuite.utils import datasets
+from packaging import requirements
 
 from repertory.environments.registry import registry
 from repertory.environments.values import argument_checks
@@ -36,15 +38,56 @@ def test_names_of_modules_are_known_without_an_import(name, expected):
   assert registry.names_module(name) == expected
 
 
-def test_requirements_are_extras_of_the_setup():
-  setup = configparser.ConfigParser()
-  setup.read(pathlib.Path(__file__).parents[2] / 'setup.cfg')
-  extras = setup['options.extras_require']
-  entries = [e for e in registry.names() if e.requirement]
-  assert len(entries) == 8
-  for entry in entries:
-    found = re.fullmatch(r"pip install 'repertory\[(.+)\]'", entry.requirement)
-    assert found[1] in extras
+_SETUP = configparser.ConfigParser()
+_SETUP.read(pathlib.Path(__file__).parents[2] / 'setup.cfg')
+_EXTRAS = _SETUP['options.extras_require']
+
+
+def _at_version(version):
+  """Makes this Python appear to be of a version, such as '3.13'."""
+  return mock.patch.object(sysconfig, 'get_python_version', lambda: version)
+
+
+@pytest.mark.parametrize('version', ['3.10', '3.11', '3.12', '3.13'])
+def test_requirements_are_extras_of_the_setup(version):
+  with _at_version(version):
+    needed = {e.extra: e.requirement for e in registry.names() if e.extra}
+  assert len(needed) == 8
+  here = {'python_version': version, 'platform_machine': 'x86_64'}
+  for extra, requirement in needed.items():
+    first, *rest = map(requirements.Requirement, _EXTRAS[extra].split('\n')[1:])
+    markers = [one.marker for one in (first, *rest) if one.name == first.name]
+    if any(marker is None or marker.evaluate(here) for marker in markers):
+      assert requirement == f"pip install 'repertory[{extra}]'"
+    else:
+      assert re.fullmatch(r'Python (3\.\d+(, | or |$))+', requirement)
+      assert version not in requirement
+
+
+@pytest.mark.parametrize(
+  ('name', 'package', 'extra', 'version', 'versions'),
+  [
+    ('tensor:gymnax/CartPole-v1', 'jax', 'gymnax', '3.12', '3.10 or 3.11'),
+    (
+      'dm_control:cartpole/swingup', 'dm_control', 'dm-control', '3.13',
+      '3.10, 3.11 or 3.12',
+    ),
+  ],
+)  # fmt: skip
+def test_missing_package_without_a_release_for_this_python(
+  name, package, extra, version, versions
+):
+  factory = registry.make_factory(name)
+  with (
+    _hide(package),
+    _at_version(version),
+    pytest.raises(ImportError) as caught,
+  ):
+    factory(0)
+  assert str(caught.value) == (
+    f'Python must be {versions} for the extra {extra}, which this environment '
+    f'needs, got {version}. Install it there.'
+  )
 
 
 @pytest.mark.parametrize(

@@ -287,6 +287,15 @@ class TestTrain:
       assert err.startswith('repertory: --env: expected')
 
 
+@pytest.mark.parametrize(
+  'flag', ['--replay_server', '--replay_server=true', '--replay=reverb']
+)
+def test_the_earlier_form_of_replay_is_read(flag):
+  values = command.define_flags(command.REGISTRY.get('train').flag_table)
+  assert command.read_arguments('train', [flag], values) == ({}, [])
+  assert values.replay == 'reverb'
+
+
 def test_train_and_evaluate(run_command):
   _, out, _ = run_command(
     'train', *_FEW_STEPS, '--directory=run', '--evaluation_episodes=1'
