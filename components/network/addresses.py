@@ -1,4 +1,4 @@
-"""Addresses and sockets of inference servers.
+"""Addresses and sockets of inference and replay servers.
 
 `unix:<name>` is a Unix socket in Linux's abstract namespace: it is local to a
 host, leaves no file behind, and accepts processes of the same user only.
