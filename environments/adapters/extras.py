@@ -49,17 +49,16 @@ def import_extra(module: str, extra: str) -> Any:
     missing = (error.name or '').partition('.')[0]
     if missing != package:
       raise
-    message = (
-      f'This environment needs the package {package}. Install it with: '
-      f'{requirement(extra)}'
-    )
     if wanted := _unmet(extra):
-      message = (
+      raise ImportError(
         f'Python must be {wanted} for the extra {extra}, which this '
         f'environment needs, got {sysconfig.get_python_version()}. Install it '
         'there.'
-      )
-    raise ImportError(message) from error
+      ) from error
+    raise ImportError(
+      f'This environment needs the package {package}. Install it with: '
+      f'{requirement(extra)}'
+    ) from error
 
 
 @contextlib.contextmanager

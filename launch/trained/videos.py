@@ -247,7 +247,7 @@ class VideoFile:
       f'scale=iw*{factor}:ih*{factor}:flags=neighbor,format=rgb24,{filters}',
       f'file:{path}',
     ]
-    # The disk may be full.
+    # In memory where possible, because the disk may be full.
     self._errors = child_processes.memory_file()
     # A new session, because Ctrl-C in a terminal reaches all its processes and
     # would make ffmpeg finish half a video.
