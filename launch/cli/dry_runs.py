@@ -12,7 +12,7 @@ from repertory import launch
 from repertory.components.runtime import signals
 from repertory.launch.cli import command, errors, factory
 from repertory.launch.cli import flags as flag_tables
-from repertory.launch.sweeps import sweep
+from repertory.launch.platform import child_processes
 
 _SECONDS_EACH = 600.0  # Making an environment may take 300 s, a network less.
 
@@ -26,10 +26,10 @@ def find_refused(
   message; or None.
   """
   seconds = _SECONDS_EACH * len(argument_lists)
-  paths = os.pathsep.join(filter(None, sys.path))
+  paths = os.pathsep.join(child_processes.import_paths())
   try:
     ended = subprocess.run(
-      sweep.command('dry_runs'),
+      child_processes.command_of(main, str(os.getpid())),
       env={**os.environ, 'PYTHONPATH': paths},
       input=json.dumps(argument_lists).encode(),
       capture_output=True,
@@ -49,6 +49,7 @@ def find_refused(
 
 def main() -> None:
   """Serves `find_refused`: reads JSON from stdin, writes JSON to stdout."""
+  child_processes.stop_with(int(sys.argv[1]))
   answer = os.dup(1)
   os.dup2(2, 1)  # Keeps output of libraries out of the answer.
   os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')

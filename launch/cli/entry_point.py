@@ -5,8 +5,15 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Sequence
 
 from repertory.launch.platform import import_notices, interrupts, terminal
+
+
+def train(arguments: Sequence[str]) -> None:
+  """Runs `repertory train` with arguments, and exits."""
+  sys.argv = ['repertory', 'train', *arguments]
+  main()
 
 
 def main() -> None:

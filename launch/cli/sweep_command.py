@@ -19,7 +19,7 @@ from repertory.components.config import settings as settings_lib
 from repertory.components.config.settings import SettingError
 from repertory.components.runtime import versions
 from repertory.launch import cli, sweeps
-from repertory.launch.cli import command, errors, factory
+from repertory.launch.cli import command, entry_point, errors, factory
 from repertory.launch.cli import flags as flag_tables
 from repertory.launch.platform import interrupts, terminal
 from repertory.launch.sweeps import manifest, plans
@@ -119,6 +119,7 @@ def _sweep(values, settings, positional) -> int:
     pool = sweeps.sweep.Pool(
       plan,
       found,
+      entry_point.train,
       parallel,
       float(values.timeout_seconds),
       values.storage or '',

@@ -25,6 +25,7 @@ def _train(values, settings, positional) -> int:
   del positional
   _check_is_no_sweep(values.directory)
   topology, launch_type = factory.make_layout(values)
+  launch_type.prepare()
   with terminal.saying('importing TensorFlow'):
     experiment = factory.make_experiment(values, settings)
     with interrupts.exiting_on_interrupt():

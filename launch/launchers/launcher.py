@@ -336,6 +336,9 @@ class Launcher(abc.ABC):
     """Whether nodes may run on several hosts."""
     return False
 
+  def prepare(self) -> None:  # noqa: B027
+    """Begins with imports of a launch that is likely to follow."""
+
   @abc.abstractmethod
   def launch(
     self, program: NodeGraph, log_directory: str

@@ -5,6 +5,13 @@ The help of a flag lists them, so what they launch is only imported at launch.
 
 from repertory.launch import launchers
 from repertory.launch.launchers import launcher
+from repertory.launch.platform import zygote
+
+# Modules that import most of what nodes need.
+_MODULES = [
+  f'repertory.launch.{name}'
+  for name in ('launchers.node_process', 'nodes.actor', 'nodes.learner')
+]
 
 
 @launcher.register
@@ -31,6 +38,9 @@ class ProcessLauncher(launcher.Launcher):
   help = 'processes of this host'
   can_restart = True
   rank = 1
+
+  def prepare(self):
+    zygote.prepare(_MODULES)
 
   def launch(self, program, log_directory):
     local_nodes = launchers.local_nodes

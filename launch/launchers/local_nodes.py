@@ -3,22 +3,24 @@
 import contextlib
 import dataclasses
 import os
-import subprocess
-import sys
 import threading
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
 
-import cloudpickle
 from absl import logging
 
 from repertory.components.network import network_interfaces
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher, node_process, node_runner
-from repertory.launch.platform import child_processes, ports, printed, watchdog
+from repertory.launch.platform import (
+  child_processes,
+  ports,
+  printed,
+  watchdog,
+  zygote,
+)
 
 
 @contextlib.contextmanager
@@ -96,13 +98,12 @@ class LocalProcesses(launcher.Workers):
 
   Attributes:
     processes: The newest process of each node, by name.
-    run: Id of the run, in an environment variable of all its processes.
   """
 
   def __init__(self, *arguments: Any):
     super().__init__(*arguments)
-    self.processes: dict[str, subprocess.Popen] = {}
-    self.run = uuid.uuid4().hex
+    self.processes: dict[str, zygote.Process] = {}
+    self._zygote = zygote.make()
     self._specs: dict[str, node_process.NodeLaunchSpec] = {}
 
   def start(self, launch_spec: node_process.NodeLaunchSpec) -> None:
@@ -112,9 +113,7 @@ class LocalProcesses(launcher.Workers):
     path = self._paths[name]
     os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
     with open(path, 'a') as file:
-      self.processes[name] = child_processes.start_node(
-        name, cloudpickle.dumps(launch_spec), self.run, sys.path, file
-      )
+      self.processes[name] = self._zygote.start(name, launch_spec.task, file)
 
   def is_alive(self, name: str) -> bool:
     return name in self.processes and self.processes[name].poll() is None
@@ -129,7 +128,7 @@ class LocalProcesses(launcher.Workers):
     return owner
 
   def restart(self, name: str) -> None:
-    self._end_orphans()
+    self._zygote.kill_orphans()
     spec = self._specs[name]
     self.start(dataclasses.replace(spec, generation=spec.generation + 1))
 
@@ -138,12 +137,8 @@ class LocalProcesses(launcher.Workers):
 
   def end(self) -> None:
     super().end()
-    self._end_orphans()
-
-  def _end_orphans(self) -> None:
-    """Kills processes of the run that no running node has started."""
-    running = {p.pid for p in self.processes.values() if p.poll() is None}
-    child_processes.kill_orphans(self.run, running)
+    self._zygote.kill_orphans()
+    self._zygote.close()
 
 
 @contextlib.contextmanager

@@ -1,12 +1,13 @@
-"""Process that runs one node, as specified on its standard input."""
+"""Process that runs one node."""
 
 import contextlib
 import dataclasses
-import pickle
+import functools
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import cloudpickle
 from absl import flags, logging
 
 from repertory.components.network import callers, network_interfaces
@@ -33,6 +34,11 @@ class NodeLaunchSpec:
     """Address of its server; None if it does not serve."""
     return None if self.port is None else self.interface.address(self.port)
 
+  @property
+  def task(self) -> bytes:
+    """Pickled task of a process for the node."""
+    return cloudpickle.dumps(functools.partial(run, self))
+
   def make_runner(self, can_restart: bool) -> node_runner.NodeRunner:
     """Makes the runner of the node, with its clients."""
     peers = {name: self.rpc.make_client(at) for name, at in self.peers.items()}
@@ -57,13 +63,12 @@ class NodeLaunchSpec:
     return self.rpc.serving(self.port, served, self.interface)
 
 
-def main() -> None:
-  """Runs the node of the pickled `NodeLaunchSpec` on the standard input."""
+def run(launch_spec: NodeLaunchSpec) -> None:
+  """Runs a node in this process, which its launcher has started for it."""
   child_processes.set_up_node(launcher=int(sys.argv[1]))
   if not flags.FLAGS.is_parsed():
     flags.FLAGS.mark_as_parsed()
   logging.set_verbosity(logging.WARNING)
-  launch_spec = pickle.load(sys.stdin.buffer)
   runner = launch_spec.make_runner(can_restart=True)
   try:
     runner.run(launch_spec.serve)

@@ -7,17 +7,15 @@ import contextlib
 import fcntl
 import ipaddress
 import os
-import subprocess
 import tempfile
 import threading
-import uuid
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import ray
 
 from repertory.components.network import network_interfaces
-from repertory.launch.platform import child_processes, ports
+from repertory.launch.platform import child_processes, ports, zygote
 
 # Maximum bytes of a node's output per read, and kept.
 _MAX_BYTES = 2**24
@@ -34,16 +32,18 @@ class NodeAddress(NamedTuple):
 class Supervisor:
   """Supervises one process of a node; methods are called concurrently."""
 
-  def __init__(self, name: str):
+  def __init__(self, name: str, run: str):
+    """Takes the name of the node, and the id of its run."""
     self._name = name
+    self._run = run
     # Reserved ports, until this process ends.
     self._held = contextlib.ExitStack()
     # An unnamed file, which is deleted even if this process is killed.
     self._printed = tempfile.TemporaryFile()  # noqa: SIM115
     # The process shares its position, which `read` may put behind the end.
     fcntl.fcntl(self._printed, fcntl.F_SETFL, os.O_APPEND)
-    self._process: subprocess.Popen | None = None
-    self._run = uuid.uuid4().hex  # Identifies its processes.
+    self._zygote: zygote.Zygote | None = None
+    self._process: zygote.Process | None = None
     self._lock = threading.Lock()  # Guards the start of the process.
 
   def place(
@@ -59,9 +59,7 @@ class Supervisor:
     port = self._held.enter_context(ports.held()) if serves else None
     return NodeAddress(address, interface, port)
 
-  def run(
-    self, launch_spec: bytes, paths: Sequence[str], directory: str
-  ) -> int:
+  def run(self, task: bytes, paths: Sequence[str], directory: str) -> int:
     """Runs the process to its end; returns its exit code.
 
     A repeated call waits for the same process. `paths` are import paths besides
@@ -69,19 +67,19 @@ class Supervisor:
     exists on this host.
     """
     with self._lock:
-      if self._process is None:
+      if self._zygote is None or self._process is None:
         if ray.get_runtime_context().runtime_env.working_dir():
           paths = [os.getcwd(), *paths]  # Folder of the user's copied modules.
-        self._process = child_processes.start_node(
+        self._zygote = zygote.Zygote(self._run, paths, is_shared=True)
+        self._process = self._zygote.start(
           self._name,
-          launch_spec,
-          self._run,
-          paths,
+          task,
           self._printed,
           directory if os.path.isdir(directory) else None,
         )
     code = self._process.wait()
-    child_processes.kill_orphans(self._run, set())
+    self._zygote.kill_orphans()
+    self._zygote.close()
     return code
 
   def kill(self) -> None:

@@ -4,13 +4,12 @@ import collections
 import contextlib
 import dataclasses
 import os
-import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, cast
 
-import cloudpickle
 import ray
 from ray import exceptions as ray_errors
 from ray.util import scheduling_strategies
@@ -25,7 +24,7 @@ from repertory.launch.launchers import (
   ray_launcher,
   ray_supervisor,
 )
-from repertory.launch.platform import printed
+from repertory.launch.platform import child_processes, printed
 
 # A supervisor replies at once if its host can be reached.
 _ANSWER_SECONDS = 10.0
@@ -112,6 +111,7 @@ class RayWorkers(launcher.Workers):
           f'must be of nodes with their own process, '
           f'{", ".join(sorted(found))}; got {kind!r}.',
         )
+    self._run_id = uuid.uuid4().hex
     self._nodes: dict[str, _Node] = {}
     # Living hosts where nodes were lost or did not start.
     self._avoided: set[str] = set()
@@ -234,7 +234,10 @@ class RayWorkers(launcher.Workers):
       ) from error
     address = host['NodeManagerAddress'] if host else ''
     node = self._nodes[name] = _Node(
-      supervisor.remote(name), address, self._paths[name], generation
+      supervisor.remote(name, self._run_id),
+      address,
+      self._paths[name],
+      generation,
     )
     node.thread = threading.Thread(
       target=self._supervise, args=[name, node], daemon=True
@@ -296,7 +299,7 @@ class RayWorkers(launcher.Workers):
     launch_spec = node_process.NodeLaunchSpec(
       plan, peers, self.program.rpc, port, interface, node.generation
     )
-    arguments = cloudpickle.dumps(launch_spec), sys.path, os.getcwd()
+    arguments = launch_spec.task, child_processes.import_paths(), os.getcwd()
     node.is_started = True
     code = self._result(node, lambda: node.supervisor.run.remote(*arguments))
     return failures.of_exit(name, code or 0)

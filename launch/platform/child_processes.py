@@ -4,13 +4,14 @@ import contextlib
 import ctypes
 import faulthandler
 import os
+import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import IO, Any
 
 import psutil
@@ -24,53 +25,85 @@ RUN_VARIABLE = 'REPERTORY_RUN'
 # Signal on which a node's process prints the stacks of all its threads.
 STACKS_SIGNAL = signal.SIGUSR2
 
-# Program of a node's process. Launchers must not import it, since that would
-# import TensorFlow.
-_RUN_NODE = (
-  'from repertory.launch.launchers import node_process; node_process.main()'
-)
+# Program of a Python process that calls a function, given by its module and
+# name. It does not look for modules in its working directory.
+_PROGRAM = """
+import sys
+sys.path[:] = filter(None, sys.path)
+from {module} import {name}
+{name}()
+"""
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of prctl(2).
 _CHECK_SECONDS = 0.5
 _KILL_SECONDS = 5
 
 
-def start_node(
+def import_paths() -> list[str]:
+  """Returns the import paths of this process, for processes elsewhere."""
+  return [path or os.getcwd() for path in sys.path]
+
+
+def command_of(function: Callable[..., Any], *arguments: str) -> list[str]:
+  """Returns the command of a process that calls a function of a module."""
+  names = {'module': function.__module__, 'name': function.__name__}
+  return [sys.executable, '-c', _PROGRAM.format(**names), *arguments]
+
+
+def variables_of(run: str, paths: Sequence[str]) -> dict[str, str]:
+  """Returns environment variables of the processes of a run.
+
+  Args:
+    run: Id of the run.
+    paths: Import paths: processes must find the same modules as the launcher.
+  """
+  return {'PYTHONPATH': os.pathsep.join(paths), RUN_VARIABLE: run}
+
+
+def start(
   name: str,
-  launch_spec: bytes,
-  run: str,
-  paths: Sequence[str],
+  task: bytes,
+  variables: Mapping[str, str],
   output: IO[Any],
   directory: str | None = None,
 ) -> subprocess.Popen:
-  """Starts the process of a node, shielded from Ctrl-C.
-
-  The kernel kills it when the thread that called this function ends.
+  """Starts a process, shielded from Ctrl-C.
 
   Args:
-    name: The node.
-    launch_spec: Pickled `NodeLaunchSpec`, its standard input.
-    run: Id of the run.
-    paths: Import paths: it must find the same modules as the launcher.
+    name: Its name, for listings of processes.
+    task: A pickled function without arguments, which it runs. `sys.argv` has
+      the id of this process and the name.
+    variables: Its environment variables besides those of this process.
     output: File for its output, in append mode.
     directory: Its working directory, if another.
   """
-  variables = {
-    'PYTHONPATH': os.pathsep.join(path for path in paths if path),
-    RUN_VARIABLE: run,
-  }
   # In memory: writing to a pipe would block until the process reads it.
   with memory_file() as file, interrupts.blocked():
-    file.write(launch_spec)
+    file.write(task)
     file.seek(0)
     return subprocess.Popen(
-      [sys.executable, '-c', _RUN_NODE, str(os.getpid()), name],
+      command_of(run_task, str(os.getpid()), name),
       env={**os.environ, **variables},
       cwd=directory,
       stdin=file,
       stdout=output,
       stderr=output,
     )
+
+
+def start_afresh(name: str, task: bytes, parent: int) -> None:
+  """Replaces this process by one that `parent` might have started."""
+  with memory_file() as file:
+    file.write(task)
+    file.seek(0)
+    os.dup2(file.fileno(), 0)
+    command = command_of(run_task, str(parent), name)
+    os.execv(command[0], command)
+
+
+def run_task() -> None:
+  """Runs the task on standard input."""
+  pickle.load(sys.stdin.buffer)()
 
 
 def memory_file() -> IO[bytes]:
@@ -88,10 +121,10 @@ def stop_with(parent: int) -> None:
   must have started this process in a thread that keeps running.
   """
   signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` is for the parent.
-  _get_signal_at_death(parent, signal.SIGHUP)
+  get_signal_at_death(parent, signal.SIGHUP)
 
 
-def _get_signal_at_death(parent: int, number: int) -> None:
+def get_signal_at_death(parent: int, number: int) -> None:
   """Sends a signal to this process at its parent's end, by the kernel on Linux.
 
   Elsewhere a thread sends it.
@@ -116,7 +149,7 @@ def set_up_node(launcher: int) -> None:
 
   Those of the terminal are for the launcher to handle.
   """
-  _get_signal_at_death(launcher, signal.SIGKILL)
+  get_signal_at_death(launcher, signal.SIGKILL)
   faulthandler.enable()
   faulthandler.register(STACKS_SIGNAL)
   signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -127,8 +160,12 @@ def set_up_node(launcher: int) -> None:
   signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.TERMINAL_SIGNALS)
 
 
-def kill_tree(process: subprocess.Popen) -> None:
-  """Kills a process and all its descendants, unless it has ended."""
+def kill_tree(process: Any) -> None:
+  """Kills a process and all its descendants, unless it has ended.
+
+  Args:
+    process: A `subprocess.Popen`, or a process with its methods.
+  """
   if process.poll() is not None:  # Its process id may have been reused.
     return
   with contextlib.suppress(psutil.NoSuchProcess):

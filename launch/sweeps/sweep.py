@@ -3,19 +3,20 @@
 import collections
 import contextlib
 import dataclasses
+import functools
 import glob
 import os
+import pickle
 import signal
-import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from repertory.components.config.settings import SettingError
 from repertory.components.loggers import figures
 from repertory.launch.experiments import directories
-from repertory.launch.platform import child_processes, interrupts
+from repertory.launch.platform import child_processes, interrupts, zygote
 from repertory.launch.results import logs as logs_lib
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import plans
@@ -26,14 +27,8 @@ _HIDDEN = '.sweep'
 
 _TICK_SECONDS = 0.2
 _NUM_LAST_LINES = 10
-_CODE = """
-import sys
-del sys.path[0]  # The working directory, which `repertory` does not look into.
-from repertory.launch.platform import child_processes
-child_processes.stop_with({parent})
-from repertory.launch.cli import {module}
-{module}.main()
-"""
+# What runs import.
+_MODULES = ['repertory.launch.opening.run', 'repertory.launch.nodes.one_thread']
 
 
 class FailedRun(NamedTuple):
@@ -107,16 +102,20 @@ def _check_links(directory: str, *paths: str) -> None:
   directories.check_kinds(directory, paths, 'a sweep')
 
 
-def command(module: str = 'entry_point') -> list[str]:
-  """Returns a command of `launch.cli`, as a process that ends with this one."""
-  code = _CODE.format(parent=os.getpid(), module=module)
-  return [sys.executable, '-c', code]
+def _train(
+  train: Callable[[Sequence[str]], None], arguments: Sequence[str]
+) -> None:
+  """Trains in this process, which stops with that of the sweep."""
+  os.setsid()  # Signals of the terminal are for the sweep.
+  child_processes.stop_with(int(sys.argv[1]))
+  signal.pthread_sigmask(signal.SIG_UNBLOCK, interrupts.TERMINAL_SIGNALS)
+  train(arguments)
 
 
 class _Child(NamedTuple):
-  """A `repertory train`, in a session that gets no signals of the terminal."""
+  """A `repertory train` in a process."""
 
-  process: subprocess.Popen
+  process: zygote.Process
   begun_at: float
   output: str
   begin: int  # Of its output in the file.
@@ -140,6 +139,7 @@ class Pool:
 
   plan: plans.SweepPlan
   manifest: manifest_lib.SweepManifest
+  train: Callable[[Sequence[str]], None]  # Runs `repertory train`.
   parallel: int
   stop_seconds: float
   storage: str = ''  # Of the sweep, with a folder for each run.
@@ -147,11 +147,15 @@ class Pool:
 
   def __post_init__(self):
     self._running: dict[manifest_lib.SweepRun, _Child] = {}
+    self._zygote = zygote.make(_MODULES)
 
   def run(self) -> int | None:
     """Runs all to their ends; returns the signal that ended it early."""
     deadline = float('inf')
-    with interrupts.catch_interrupts() as interruption:
+    with (
+      contextlib.closing(self._zygote),
+      interrupts.catch_interrupts() as interruption,
+    ):
       try:
         while True:
           if not interruption.is_set():
@@ -192,17 +196,8 @@ class Pool:
       arguments.append(f'--storage={self.storage.rstrip("/")}/{run.path}')
     with open(os.path.join(directory, OUTPUT), 'a') as file:
       begin = file.tell()
-      process = subprocess.Popen(
-        [*command(), 'train', *arguments],
-        env={
-          **os.environ,
-          'PYTHONPATH': os.pathsep.join(path for path in sys.path if path),
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=file,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-      )
+      task = pickle.dumps(functools.partial(_train, self.train, arguments))
+      process = self._zygote.start(run.path, task, file)
     return _Child(process, time.monotonic(), file.name, begin)
 
   def _reap(self, is_over: bool) -> None:

@@ -158,6 +158,18 @@ def _check_continues(directory, settings, node, fault):
   assert node in log_files.restarted(run.directory)
 
 
+def test_run_continues_without_its_zygote(tmp_path):
+  run = _Run(tmp_path, _DISTRIBUTED)
+  run.wait_for_checkpoint()
+  zygote = run.program.node('learner').parent()
+  assert zygote == run.program.node('actor/1').parent()
+  zygote.kill()
+  run.wait_for_start_of('learner')
+  run.wait_for_progress()
+  assert run.program.node('learner').parent() != zygote
+  run.stop()
+
+
 def test_run_survives_twenty_random_faults(tmp_path):
   chance = random.Random(1)
   replaceable = ('actor/0', 'actor/1', 'evaluator', 'inference/0')

@@ -1,8 +1,8 @@
 """Tests of workers in processes, with idle processes."""
 
-import contextlib
-import os
-import subprocess
+import functools
+import pickle
+import signal
 import sys
 import uuid
 
@@ -11,7 +11,7 @@ import pytest
 
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.launchers import local_nodes, node_process
-from repertory.launch.platform import child_processes
+from repertory.launch.platform import child_processes, zygote
 from support.system import program
 
 # Processes end after a minute, even if the tests are killed.
@@ -26,36 +26,34 @@ subprocess.run([sys.executable, '-c', {_PARENT!r}])
 """
 
 
+class _Spec(node_process.NodeLaunchSpec):
+  """Launch spec of a process that runs other code than that of a node."""
+
+  code = _SLEEP
+
+  @property
+  def task(self):
+    return pickle.dumps(functools.partial(exec, self.code, {}))
+
+
+class _GrandparentSpec(_Spec):
+  code = _GRANDPARENT
+
+
 class _Run:
   """The processes of a run, marked by an environment variable."""
 
-  def __init__(self, directory):
-    self._directory = directory
+  def __init__(self, directory, **specs: type[_Spec]):
+    """Starts a process for each node, by its name with '_' for '/'."""
     self._mark = uuid.uuid4().hex
-    self._started = []
-
-  def start(self, code: str) -> subprocess.Popen:
-    started = subprocess.Popen(
-      [sys.executable, '-c', code],
-      env={**os.environ, child_processes.RUN_VARIABLE: self._mark},
-    )
-    self._started.append(started)
-    return started
-
-  def workers(self, **nodes: subprocess.Popen) -> local_nodes.LocalProcesses:
-    """Takes nodes by their name, with '_' for '/'."""
     planned = launcher_lib.NodeGraph(60.0)
-    for key in nodes:
+    for key in specs:
       name = key.replace('_', '/')
       planned.add(launcher_lib.PlannedNode(name, lambda context: None))
-    workers = local_nodes.LocalProcesses(planned, {}, str(self._directory))
-    workers.run = self._mark
-    workers.processes.update(zip(planned.names, nodes.values()))
-    for plan in planned:
-      workers._specs[plan.name] = node_process.NodeLaunchSpec(
-        plan, {}, planned.rpc, None
-      )
-    return workers
+    self.workers = local_nodes.LocalProcesses(planned, {}, str(directory))
+    self.workers._zygote = zygote.Zygote(self._mark, sys.path)
+    for plan, spec in zip(planned, specs.values()):
+      self.workers.start(spec(plan, {}, planned.rpc, None))
 
   def living(self) -> set[int]:
     """Returns the ids of all running processes of the run."""
@@ -77,57 +75,60 @@ class _Run:
     return self.living()
 
   def end(self) -> None:
-    while living := self.living():
-      for pid in living:
-        with contextlib.suppress(psutil.NoSuchProcess):
-          psutil.Process(pid).kill()
-    for started in self._started:
-      started.wait(30)
+    self.workers.kill_all(self.workers.names)
+    self.workers.end()
+    assert self.living() == set()
 
 
-@pytest.fixture(name='run')
-def _run(tmp_path):
-  run = _Run(tmp_path)
-  yield run
-  run.end()
+@pytest.fixture(name='start')
+def _start(tmp_path):
+  runs = []
+
+  def start(**specs):
+    runs.append(_Run(tmp_path, **specs))
+    return runs[-1]
+
+  yield start
+  for run in runs:
+    run.end()
 
 
-def _kill(process: subprocess.Popen) -> None:
-  """Kills a process, but not its children."""
-  process.kill()
-  process.wait(30)
+def test_restart_kills_what_the_node_left_and_nothing_else(start):
+  other = start(actor_0=_Spec)
+  run = start(learner=_Spec, actor_0=_GrandparentSpec, actor_1=_GrandparentSpec)
+  all_ids = run.wait_for(1 + 1 + 3 + 3)  # With the zygote.
+  other_ids = other.wait_for(2)
+  ended = run.workers.processes['actor/1']
+  strays = {p.pid for p in psutil.Process(ended.pid).children(recursive=True)}
+  psutil.Process(ended.pid).kill()  # But not its children.
+  assert ended.wait(30) == -signal.SIGKILL
+  spared = all_ids - strays - {ended.pid}
+  assert run.living() == spared | strays
+
+  run.workers.restart('actor/1')
+  # The new process and its children.
+  program.wait_until(
+    lambda: len(run.living() - spared - strays) == 3, 30, 'the new process'
+  )
+  program.wait_until(lambda: not run.living() & strays, 30, 'their end')
+  assert run.living() >= spared
+  assert run.workers.find_ended() == []
+  assert other.living() == other_ids
 
 
-def test_restart_kills_what_the_node_left_and_nothing_else(
-  run, tmp_path, monkeypatch
-):
-  monkeypatch.setattr(child_processes, '_RUN_NODE', _GRANDPARENT)
-  other = _Run(tmp_path)
-  try:
-    other_ids = {other.start(_SLEEP).pid}
-    learner, healthy = run.start(_SLEEP), run.start(_GRANDPARENT)
-    spared = run.wait_for(4)
-    ended = run.start(_GRANDPARENT)
-    workers = run.workers(learner=learner, actor_0=healthy, actor_1=ended)
-    strays = run.wait_for(7) - spared - {ended.pid}
-    _kill(ended)
-    assert run.living() == spared | strays
+def test_what_a_node_left_is_killed_after_the_zygote(start):
+  run = start(learner=_Spec, actor_0=_GrandparentSpec)
+  run.wait_for(1 + 1 + 3)
+  psutil.Process(run.workers._zygote.pid).kill()
+  assert run.workers.processes['learner'].wait(30) == -signal.SIGKILL
+  assert sorted(run.workers.find_ended()) == ['actor/0', 'learner']
 
-    workers.restart('actor/1')
-    # The new process and its child.
-    program.wait_until(
-      lambda: len(run.living() - spared - strays) == 3, 30, 'the new process'
-    )
-    program.wait_until(lambda: not run.living() & strays, 30, 'their end')
-    assert run.living() >= spared
-    assert workers.find_ended() == []
-    assert other.wait_for(1) == other_ids
-    workers.kill('actor/1')
-  finally:
-    other.end()
+  run.workers.restart('learner')
+  assert len(run.wait_for(2)) == 2  # A new zygote and the learner.
+  assert run.workers.find_ended() == ['actor/0']
 
 
-def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):
+def test_what_xla_prints_in_any_case_is_left_out(start, tmp_path):
   printed = (
     'WARNING: All log messages before absl::InitializeLog() is called are '
     'written to STDERR',
@@ -137,7 +138,6 @@ def test_what_xla_prints_in_any_case_is_left_out(run, tmp_path):
     '2026-11-27 01:40:27.8: E external/local_xla/xla/stream_executor/stream_'
     'executor_internal.h:177] SetPriority unimplemented for this stream.',
   )
-  workers = run.workers(learner=run.start(_SLEEP))
-  (tmp_path / 'learner').mkdir()
+  run = start(learner=_Spec)
   (tmp_path / 'learner/0').write_text('\n'.join(printed))
-  assert workers.log_of('learner').endswith('learner/0:\nit learns\n')
+  assert run.workers.log_of('learner').endswith('learner/0:\nit learns\n')

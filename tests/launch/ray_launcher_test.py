@@ -164,7 +164,7 @@ def test_connection_of_the_user_is_refused(monkeypatch):
 def test_output_after_old_output_was_dropped(monkeypatch):
   pytest.importorskip('ray')
   monkeypatch.setattr(launchers.ray_supervisor, '_MAX_BYTES', 4)
-  supervisor = launchers.ray_supervisor.Supervisor(_SERVICE)
+  supervisor = launchers.ray_supervisor.Supervisor(_SERVICE, 'run')
 
   def print_text(text):
     subprocess.run(['printf', text], stdout=supervisor._printed, check=True)

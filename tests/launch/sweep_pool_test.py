@@ -4,6 +4,7 @@ import contextlib
 import os
 import signal
 import sys
+import threading
 import time
 from concurrent import futures
 from typing import Any
@@ -15,26 +16,25 @@ from repertory.components.config.settings import SettingError
 from repertory.launch.experiments import directories
 from repertory.launch.sweeps import manifest, sweep
 
-# Creates a file in the run's directory, and then runs its last argument as
-# Python code.
-_SCRIPT = """
-import signal, sys, time
-*_, code, directory = sys.argv
-directory = directory.partition('=')[2]
 
-def note(what):
-  with open(f'{directory}/noted', 'a') as file:
-    file.write(f'{time.monotonic()} {what}\\n')
+def _train(arguments):
+  """Creates a file in the run's directory, and then runs Python code."""
+  code, directory = (argument.partition('=')[2] for argument in arguments)
 
-def stop(number, frame):
-  note('stopped')
-  sys.exit(128 + number)
+  def note(what):
+    with open(f'{directory}/noted', 'a') as file:
+      file.write(f'{time.monotonic()} {what}\n')
 
-signal.signal(signal.SIGTERM, stop)
-note('begun')
-exec(code.replace('--code=', ''))
-note('ended')
-"""
+  def stop(number, frame):
+    note('stopped')
+    sys.exit(128 + number)
+
+  signal.signal(signal.SIGTERM, stop)
+  note('begun')
+  exec(code, {**globals(), 'note': note})
+  note('ended')
+
+
 _SECONDS = 60
 
 
@@ -53,7 +53,7 @@ class _Plan:
 
 @pytest.fixture(autouse=True)
 def cheap_children(monkeypatch):
-  monkeypatch.setattr(sweep, 'command', lambda: [sys.executable, '-c', _SCRIPT])
+  monkeypatch.setattr(sweep, '_MODULES', [])
   yield
   left = psutil.Process().children(recursive=True)
   for process in left:
@@ -72,7 +72,7 @@ def _run(tmp_path, runs, parallel, stop_seconds: float = _SECONDS):
   """Returns the pool after it ran, its signal, and codes by group."""
   plan: Any = _Plan(runs)
   found = manifest.SweepManifest(str(tmp_path))
-  pool = sweep.Pool(plan, found, parallel, stop_seconds)
+  pool = sweep.Pool(plan, found, _train, parallel, stop_seconds)
   number = pool.run()
   codes = {os.path.dirname(path): code for path, code in found.codes.items()}
   return pool, number, codes
@@ -151,6 +151,17 @@ def test_a_run_that_does_not_stop_in_time_is_killed(tmp_path):
   with _signals_after(tmp_path, runs, 'deaf', signal.SIGTERM):
     _, number, codes = _run(tmp_path, runs, 1, stop_seconds=0.5)
   assert (number, codes) == (signal.SIGTERM, {'run_0': None})
+
+
+def test_a_signal_reaches_a_run_that_has_not_begun(tmp_path, monkeypatch):
+  (tmp_path / 'slowly_imported.py').write_text('import time; time.sleep(5)')
+  monkeypatch.syspath_prepend(tmp_path)
+  monkeypatch.setattr(sweep, '_MODULES', ['slowly_imported'])
+  threading.Timer(1, os.kill, [os.getpid(), signal.SIGTERM]).start()
+  runs = _runs('time.sleep(20)')
+  _, number, codes = _run(tmp_path, runs, 1)
+  assert (number, codes) == (signal.SIGTERM, {'run_0': None})
+  assert 'ended' not in _noted(tmp_path, runs[0])
 
 
 def test_a_second_interrupt_kills_all_at_once(tmp_path):
