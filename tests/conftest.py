@@ -1,6 +1,7 @@
 """Fixtures and hooks of all tests."""
 
 import gc
+import os
 import signal
 import sys
 import textwrap
@@ -9,8 +10,12 @@ import time
 
 import pytest
 
+from repertory.components.runtime import xla_cache
 from repertory.launch.launchers import rpc
 from support.system import program, stacks
+
+# Tests do not depend on what earlier ones compiled.
+os.environ[xla_cache.VARIABLE] = ''
 
 # Tests in the background of a shell may ignore these signals, and their child
 # processes would inherit that.

@@ -15,7 +15,7 @@ from tensorflow.python.framework import ops
 
 from repertory.components import types
 from repertory.components.config.settings import SettingError
-from repertory.components.runtime import devices, nests, versions
+from repertory.components.runtime import devices, nests, versions, xla_cache
 
 # Most of XLA's compile time goes to LLVM passes that do not help here: without
 # them an update compiles 2.5 times as fast, and runs as fast.
@@ -34,6 +34,7 @@ _CALL = b'StatefulPartitionedCall'
 
 _scope = threading.local()
 
+xla_cache.enable()
 
 # Whether TensorFlow wraps single operations in functions, which then can run in
 # the calling thread. This affects the whole process and must be decided before
@@ -132,7 +133,9 @@ class CompiledFunction:
 
     if self.is_eager:
       self._call = call
+      self._run = self._execute_eagerly
       return
+    self._run = self._compile if jit_compile else self._execute
     # AutoGraph would take five seconds to rewrite all functions.
     compiled = tf.function(call, autograph=False, jit_compile=jit_compile)
     specs = specs_of(self.argument_specs)
@@ -159,11 +162,10 @@ class CompiledFunction:
     Gradient tapes do not record the call. Arrays must not change before the
     outputs are there.
     """
-    execute_leaves = self._execute_eagerly if self.is_eager else self._execute
     if self._device is None:
-      return execute_leaves(leaves)
+      return self._run(leaves)
     with tf.device(self._device):
-      return execute_leaves(leaves)
+      return self._run(leaves)
 
   def _execute_eagerly(self, leaves: Sequence[Any]) -> list[Any]:
     inputs = [
@@ -177,6 +179,12 @@ class CompiledFunction:
       None if leaf is None else tf.convert_to_tensor(leaf)
       for leaf in tree.flatten(output)
     ]
+
+  def _compile(self, leaves: Sequence[Any]) -> list[Any]:
+    """Executes it for the first time, for which XLA compiles it."""
+    self._run = self._execute
+    with xla_cache.quiet():
+      return self._execute(leaves)
 
   def _execute(self, leaves: Sequence[Any]) -> list[Any]:
     inputs = [

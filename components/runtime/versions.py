@@ -77,6 +77,15 @@ def always_wraps_operations() -> bool:
   return not hasattr(_eager_context(), 'enable_run_eager_op_as_function')
 
 
+def has_xla_cache() -> bool:
+  """Returns whether TensorFlow can keep programs of XLA for CPUs.
+
+  TensorFlow 2.15 cannot load them again.
+  """
+  major, minor, *_ = (installed()['TensorFlow'] or '0.0').split('.')
+  return (int(major), int(minor)) >= (2, 21)
+
+
 def wrap_operations() -> None:
   """Makes TensorFlow wrap single operations in functions."""
   if not always_wraps_operations():

@@ -7,7 +7,8 @@ import signal
 import sys
 from collections.abc import Sequence
 
-from repertory.launch.platform import import_notices, interrupts, terminal
+from repertory.components.runtime import notices
+from repertory.launch.platform import interrupts, terminal
 
 
 def train(arguments: Sequence[str]) -> None:
@@ -20,7 +21,7 @@ def main() -> None:
   """Runs a command and exits: 0 done, 1 failed, 2 bad input, 3 not saved."""
   # Suppresses TensorFlow's log messages about the machine.
   if os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2') != '0':
-    import_notices.drop()
+    notices.drop()
   # Paths may have bytes that are not UTF-8, which print rejects by default.
   if isinstance(sys.stdout, io.TextIOWrapper):
     sys.stdout.reconfigure(errors='backslashreplace')

@@ -26,11 +26,8 @@ import uuid
 from collections.abc import Callable, Sequence
 from typing import IO, Any, NamedTuple
 
-from repertory.launch.platform import (
-  child_processes,
-  import_notices,
-  interrupts,
-)
+from repertory.components.runtime import notices
+from repertory.launch.platform import child_processes, interrupts
 
 _IS_AVAILABLE = hasattr(os, 'memfd_create')
 _START_SECONDS = 60.0
@@ -264,7 +261,7 @@ def main() -> None:
     child_processes.get_signal_at_death(int(parent), signal.SIGKILL)
   elif os.fork():
     return  # Ray kills the children of processes that end.
-  import_notices.drop()
+  notices.drop()
   try:
     server = _Server(run)
   except OSError:

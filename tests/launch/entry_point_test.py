@@ -10,8 +10,7 @@ import time
 
 import pytest
 
-from repertory.components.runtime import versions
-from repertory.launch.platform import import_notices
+from repertory.components.runtime import notices, versions
 from support.launch import log_files, written_runs
 from support.system import program, rare_cases
 
@@ -226,8 +225,8 @@ entry_point.main()
 
 def test_tensorflow_is_imported_without_notices(tmp_path):
   code = (
-    'from repertory.launch.platform import import_notices; '
-    'import_notices.drop(); import tensorflow'
+    'from repertory.components.runtime import notices; '
+    'notices.drop(); import tensorflow'
   )
   ended = subprocess.run(
     [sys.executable, '-c', code],
@@ -241,7 +240,7 @@ def test_tensorflow_is_imported_without_notices(tmp_path):
 
 
 def test_only_notices_are_dropped(capfd):
-  with import_notices.dropped():
+  with notices.dropped():
     os.write(2, b'I0000 00:00 port.cc:153] oneDNN custom operations are on.\n')
     os.write(2, b'E0000 00:00 cuda.cc:1] failed\nImportError: I0000\n')
     print('and Python', file=sys.__stderr__)

@@ -23,7 +23,7 @@ def drop() -> None:
 
 
 @contextlib.contextmanager
-def dropped() -> Iterator[None]:
+def dropped(pattern: re.Pattern[bytes] = _NOTICE) -> Iterator[None]:
   """Writes what is written to file descriptor 2 at the end, without notices."""
   try:
     original = os.dup(2)
@@ -41,7 +41,7 @@ def dropped() -> Iterator[None]:
       os.close(original)
       file.seek(0)
       for line in file:
-        if not _NOTICE.match(line):
+        if not pattern.match(line):
           os.write(2, line)
 
 
