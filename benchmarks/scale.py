@@ -195,6 +195,7 @@ class _Nodes:
     return {
       name: figures.processor_seconds(process.pid)
       for name, process in self._processes.items()
+      if process.pid is not None
     }
 
 

@@ -24,6 +24,7 @@ from repertory.launch.cli import flags as flag_tables
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import directories
 from repertory.launch.opening import run
+from repertory.launch.platform import zygote
 from repertory.launch.results import plots, report, runs
 from repertory.launch.sweeps import sweep
 from repertory.launch.topologies import topology
@@ -236,6 +237,7 @@ class TestCommands:
       (plots, 'plot', []),
       (report, 'write', None),
       (sweep.Pool, 'run', None),
+      (zygote, 'prepare', None),
       (dry_runs, 'find_refused', None),
     ):
       monkeypatch.setattr(module, name, mock.Mock(return_value=value))

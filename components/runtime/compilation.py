@@ -34,7 +34,7 @@ _CALL = b'StatefulPartitionedCall'
 
 _scope = threading.local()
 
-xla_cache.enable()
+xla_cache.enable([_FAST_COMPILATION, _SEVERAL_THREADS])
 
 # Whether TensorFlow wraps single operations in functions, which then can run in
 # the calling thread. This affects the whole process and must be decided before

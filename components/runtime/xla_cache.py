@@ -10,8 +10,9 @@ import os
 import pathlib
 import re
 import shutil
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from repertory.components.runtime import notices, versions
 
@@ -22,7 +23,7 @@ _PREFIX = '--tf_xla_persistent_cache'
 
 _MAX_BYTES = 2**29
 # Size of the largest programs, several times.
-_MIN_FREE_BYTES = 2**28
+_MIN_BYTES, _MIN_FREE_BYTES = 2**22, 2**28
 _CPU = re.compile(r'^(?:model name|flags|Features)\s*:.*$', re.MULTILINE)
 # TensorFlow tries a format that these files do not have, and logs parts of the
 # compiler's options that are no features of CPUs.
@@ -34,20 +35,25 @@ _NOTICES = re.compile(
 _lock = threading.Lock()
 
 
-def enable() -> None:
-  """Makes TensorFlow use the cache; called before its first operation."""
+def enable(xla_flags: Sequence[str]) -> None:
+  """Makes TensorFlow use the cache; called before its first operation.
+
+  Args:
+    xla_flags: Flags that may be added to the variable `XLA_FLAGS`.
+  """
   flags = os.environ.get(_FLAGS, '')
   if not versions.has_xla_cache() or _PREFIX in flags:
     return
   with contextlib.suppress(OSError, RuntimeError):  # No home, or no space.
-    if folder := _find():
+    folder = _find(xla_flags)
+    if folder and '"' not in str(folder):
       _prepare(folder)
       os.environ[_FLAGS] = (
-        f'{flags} {_PREFIX}_directory={folder} {_PREFIX}_device_types=CPU'
+        f'{flags} {_PREFIX}_directory="{folder}" {_PREFIX}_device_types=CPU'
       ).strip()
 
 
-def _find() -> pathlib.Path | None:
+def _find(flags: Sequence[str]) -> pathlib.Path | None:
   """Returns the folder for this machine, or None for no cache."""
   folder = os.environ.get(VARIABLE)
   if folder is None:
@@ -56,6 +62,7 @@ def _find() -> pathlib.Path | None:
   elif not folder:
     return None
   parts = [
+    *flags,
     str(versions.installed()['TensorFlow']),
     str(versions.num_cpus()),
     os.environ.get('XLA_FLAGS', ''),
@@ -77,9 +84,14 @@ def _prepare(folder: pathlib.Path) -> None:
   status = folder.stat()
   if status.st_uid != os.getuid() or status.st_mode & 0o022:
     raise PermissionError(f'{folder} can be written by other users.')
+  with tempfile.TemporaryFile(dir=folder) as file:  # Quotas may be lower.
+    file.write(bytes(_MIN_BYTES))
   if shutil.disk_usage(folder).free < _MIN_FREE_BYTES:
     raise OSError(f'{folder} has little space.')
-  files = [(path, path.stat()) for path in folder.iterdir()]
+  files = []
+  for path in folder.iterdir():
+    with contextlib.suppress(FileNotFoundError):  # Others delete and rename.
+      files.append((path, path.stat()))
   files.sort(key=lambda file: file[1].st_mtime)
   size = sum(file.st_size for _, file in files)
   limit = _MAX_BYTES if size <= _MAX_BYTES else _MAX_BYTES / 2

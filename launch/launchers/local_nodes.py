@@ -113,7 +113,9 @@ class LocalProcesses(launcher.Workers):
     path = self._paths[name]
     os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
     with open(path, 'a') as file:
-      self.processes[name] = self._zygote.start(name, launch_spec.task, file)
+      self.processes[name] = self._zygote.start(
+        name, launch_spec.task, child_processes.import_paths(), file
+      )
 
   def is_alive(self, name: str) -> bool:
     return name in self.processes and self.processes[name].poll() is None
@@ -136,9 +138,9 @@ class LocalProcesses(launcher.Workers):
     self.processes[name].send_signal(child_processes.STACKS_SIGNAL)
 
   def end(self) -> None:
-    super().end()
-    self._zygote.kill_orphans()
-    self._zygote.close()
+    with contextlib.closing(self._zygote):
+      super().end()
+      self._zygote.kill_orphans()
 
 
 @contextlib.contextmanager

@@ -70,10 +70,11 @@ class Supervisor:
       if self._zygote is None or self._process is None:
         if ray.get_runtime_context().runtime_env.working_dir():
           paths = [os.getcwd(), *paths]  # Folder of the user's copied modules.
-        self._zygote = zygote.Zygote(self._run, paths, is_shared=True)
+        self._zygote = zygote.Zygote(self._run, is_shared=True)
         self._process = self._zygote.start(
           self._name,
           task,
+          paths,
           self._printed,
           directory if os.path.isdir(directory) else None,
         )

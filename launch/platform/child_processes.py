@@ -41,7 +41,7 @@ _KILL_SECONDS = 5
 
 def import_paths() -> list[str]:
   """Returns the import paths of this process, for processes elsewhere."""
-  return [path or os.getcwd() for path in sys.path]
+  return [os.path.abspath(path) for path in sys.path]
 
 
 def command_of(function: Callable[..., Any], *arguments: str) -> list[str]:
@@ -102,7 +102,8 @@ def start_afresh(name: str, task: bytes, parent: int) -> None:
 
 
 def run_task() -> None:
-  """Runs the task on standard input."""
+  """Runs the task on standard input, at most to the end of its parent."""
+  get_signal_at_death(int(sys.argv[1]), signal.SIGKILL)
   pickle.load(sys.stdin.buffer)()
 
 
@@ -167,6 +168,9 @@ def kill_tree(process: Any) -> None:
     process: A `subprocess.Popen`, or a process with its methods.
   """
   if process.poll() is not None:  # Its process id may have been reused.
+    return
+  if process.pid is None:  # It has not started.
+    process.send_signal(signal.SIGKILL)
     return
   with contextlib.suppress(psutil.NoSuchProcess):
     parent = psutil.Process(process.pid)

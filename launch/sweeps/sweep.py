@@ -197,7 +197,9 @@ class Pool:
     with open(os.path.join(directory, OUTPUT), 'a') as file:
       begin = file.tell()
       task = pickle.dumps(functools.partial(_train, self.train, arguments))
-      process = self._zygote.start(run.path, task, file)
+      process = self._zygote.start(
+        run.path, task, child_processes.import_paths(), file
+      )
     return _Child(process, time.monotonic(), file.name, begin)
 
   def _reap(self, is_over: bool) -> None:

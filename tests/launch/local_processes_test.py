@@ -3,7 +3,6 @@
 import functools
 import pickle
 import signal
-import sys
 import uuid
 
 import psutil
@@ -51,7 +50,7 @@ class _Run:
       name = key.replace('_', '/')
       planned.add(launcher_lib.PlannedNode(name, lambda context: None))
     self.workers = local_nodes.LocalProcesses(planned, {}, str(directory))
-    self.workers._zygote = zygote.Zygote(self._mark, sys.path)
+    self.workers._zygote = zygote.Zygote(self._mark)
     for plan, spec in zip(planned, specs.values()):
       self.workers.start(spec(plan, {}, planned.rpc, None))
 

@@ -45,9 +45,7 @@ def _load(*codes):
 
 class _Run:
   def __init__(self, directory, **settings):
-    self.client = zygote.Zygote(
-      uuid.uuid4().hex, child_processes.import_paths(), **settings
-    )
+    self.client = zygote.Zygote(uuid.uuid4().hex, **settings)
     self._directory = directory
 
   def start(self, code, module='os', client=None):
@@ -56,7 +54,8 @@ class _Run:
     path = self._directory / name.replace('/', '_')
     with open(path, 'a') as file:
       task = pickle.dumps(_Task(module, code))
-      process = (client or self.client).start(name, task, file)
+      paths = child_processes.import_paths()
+      process = (client or self.client).start(name, task, paths, file)
     process.output = path
     return process
 
@@ -137,10 +136,9 @@ def test_a_process_ends_like_any_other(run):
 
 
 def test_random_numbers_differ(run):
-  code = 'import random; print(random.random(), imported.random.random())'
-  outputs = [run.end(run.start(code, 'numpy'))[1] for _ in range(2)]
-  first, second = (output.split() for output in outputs)
-  assert len({*first, *second}) == 4
+  code = 'print(imported.random.random())'
+  first, second = (run.end(run.start(code, 'numpy'))[1] for _ in range(2))
+  assert first != second
 
 
 def test_environment_is_that_of_the_start(run, monkeypatch, tmp_path):
@@ -178,19 +176,47 @@ def test_after_its_end_another_one_is_started(run):
   assert run.end(run.start('print(1)')) == (0, '1\n')
 
 
-def test_it_can_be_killed_while_it_imports(run, module):
-  process = run.start('', module(_SLEEP))
+def test_a_process_that_has_not_started_is_killed_alone(run, module):
+  other = run.start(_SET_UP)
+  _wait_until_ready(other)
+  process = run.start(_SLEEP, module('import time; time.sleep(2)'))
   child_processes.kill_tree(process)
   assert process.wait(_SECONDS) == -signal.SIGKILL
+  assert other.poll() is None
+
+
+def test_it_ends_while_it_imports(run, module):
+  process = run.start('', module(_SLEEP))
+  run.client.close()
+  assert process.poll() == -signal.SIGKILL
+
+
+def test_processes_that_imports_start_are_no_nodes(run, module):
+  child = 'import subprocess; subprocess.Popen(["true"])'
+  other = run.start(_SET_UP)
+  assert run.end(run.start('print(1)', module(child))) == (0, '1\n')
+  _wait_until_ready(other)
+  assert other.poll() is None
+
+
+def test_paths_are_those_of_the_start(run, module, monkeypatch, tmp_path):
+  run.client.begin()
+  (tmp_path / 'later').mkdir()
+  name = module(_PLAIN)
+  (tmp_path / f'{name}.py').rename(tmp_path / 'later' / f'{name}.py')
+  monkeypatch.chdir(tmp_path / 'later')
+  monkeypatch.setattr(sys, 'path', ['', *sys.path])
+  by = run.client.pid
+  assert run.end(run.start(_PRINT, name)) == (0, f'{by} {by}\n')
 
 
 _CLIENT = f"""
 import pickle, sys, time
 from repertory.launch.platform import zygote
 task, output = sys.argv[1:]
-client = zygote.Zygote('{{run}}', sys.path)
+client = zygote.Zygote('{{run}}')
 with open(output, 'a') as file:
-  process = client.start('node', bytes.fromhex(task), file)
+  process = client.start('node', bytes.fromhex(task), sys.path, file)
   while not process._pid:
     process.poll()
 print(client.pid, process.pid, flush=True)
@@ -220,9 +246,7 @@ def test_everything_ends_with_a_killed_client(tmp_path):
 
 def test_a_shared_one_serves_until_its_last_client_ends(tmp_path):
   run = _Run(tmp_path, is_shared=True)
-  other = zygote.Zygote(
-    run.client._run, child_processes.import_paths(), is_shared=True
-  )
+  other = zygote.Zygote(run.client._run, is_shared=True)
   with contextlib.closing(other):
     process, others = run.start(_SET_UP), run.start(_SET_UP, client=other)
     for one in (process, others):

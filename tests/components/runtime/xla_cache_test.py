@@ -43,6 +43,7 @@ def _files(folder):
 
 
 def test_programs_are_kept(tmp_path):
+  tmp_path = tmp_path / 'with a space'
   first, _ = _run(tmp_path)
   (file,) = _files(tmp_path)
   written = file.stat()
