@@ -1,13 +1,15 @@
 """Adder of n-step transitions."""
 
+import collections
 import dataclasses
+from typing import NamedTuple
 
 import dm_env
 import numpy as np
 import tree
 
 from repertory.components import specs, types
-from repertory.components.adders import adder, rings
+from repertory.components.adders import adder
 from repertory.components.replay import writers
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
@@ -69,6 +71,15 @@ class Transitions(adder.ItemSpec):
     return TransitionAdder(writer, batch_size, self)
 
 
+class _Step(NamedTuple):
+  """A step of all slots; the leaves of observation and action, and extras."""
+
+  before: list[np.ndarray]
+  reward: np.ndarray
+  discount: np.ndarray
+  extras: list[np.ndarray]
+
+
 class TransitionAdder(adder.Adder):
   """Adds transitions as described by `Transitions`.
 
@@ -85,23 +96,17 @@ class TransitionAdder(adder.Adder):
     self._n_step = n_step
     self._discount = transitions.discount
     self._max_abs_reward = transitions.max_abs_reward
-    signature = writer.table.signature
-    self._num_before = len(tree.flatten(signature[:2]))
-    # The latest steps: observation, action and extras; rewards and discounts.
-    self._starts = rings.Rings(n_step)
-    self._outcomes = rings.Rings(n_step)
-    self._now = 0
+    self._steps: collections.deque[_Step] = collections.deque(maxlen=n_step)
     self._observation: list[np.ndarray] = []
-    # Time of the first step whose transition has not been written.
-    self._origins = np.zeros([batch_size], np.int64)
+    # Number of the latest steps whose transitions have not been written.
+    self._num_open = np.zeros([batch_size], np.int64)
 
   def add_first(self, timestep: dm_env.TimeStep) -> None:
-    self._now += 1
     self._observation = self._keep(timestep.observation)
     self.reset()
 
   def reset(self) -> None:
-    self._origins[:] = self._now
+    self._num_open[:] = 0
 
   def put(
     self,
@@ -111,60 +116,63 @@ class TransitionAdder(adder.Adder):
   ) -> None:
     before = [*self._observation, *self._keep(action, len(self._observation))]
     after = len(before) + 2 + len(self._observation)
-    self._starts.write(self._now, [*before, *self._keep(extras, after)])
-    reward = next_timestep.reward
+    reward = np.array(next_timestep.reward)
     if self._max_abs_reward is not None:
       reward = np.clip(reward, -self._max_abs_reward, self._max_abs_reward)
-    self._outcomes.write(self._now, [reward, next_timestep.discount])
-    self._now += 1
+    discount = np.array(next_timestep.discount)
+    self._steps.append(
+      _Step(before, reward, discount, self._keep(extras, after))
+    )
     self._observation = self._keep(next_timestep.observation)
-    step_types = next_timestep.step_type
-    self._origins[step_types == _FIRST] = self._now  # The action was ignored.
-    lengths = self._now - self._origins
-    full = (lengths == self._n_step).nonzero()[0]
-    last = step_types == _LAST
+    self._num_open += 1
+    # Python is faster than NumPy for so few numbers.
+    step_types = next_timestep.step_type.tolist()
+    if _FIRST in step_types:  # The action was ignored.
+      self._num_open[next_timestep.step_type == _FIRST] = 0
+    full = (self._num_open == self._n_step).nonzero()[0]
     if full.size:
       self._write(full, self._n_step)
-    if np.count_nonzero(last):  # With few slots, faster than `last.any()`.
-      longest = min(int(lengths[last].max()), self._n_step - 1)
+    if _LAST in step_types:
+      last = next_timestep.step_type == _LAST
+      longest = min(int(self._num_open[last].max()), self._n_step - 1)
       for length in range(longest, 0, -1):
-        self._write((last & (lengths >= length)).nonzero()[0], length)
-    self._origins[full] += 1
+        slots = (last & (self._num_open >= length)).nonzero()[0]
+        self._write(slots, length)
+    self._num_open[full] -= 1
 
   def _keep(self, nest: types.Nest, start: int = 0) -> list[np.ndarray]:
     """Returns copies of leaves, and references to large ones.
 
     `start` is the index in a transition of the first leaf.
     """
-    leaves = dict(enumerate(tree.flatten(nest), start))
-    large = {i: leaves[i] for i in self._writer.shared if i in leaves}
-    if large:
-      leaves.update(self._writer.keep(large))
+    leaves, shared = tree.flatten(nest), self._writer.shared
+    large = {i: leaf for i, leaf in enumerate(leaves, start) if i in shared}
+    kept = self._writer.keep(large) if large else {}
     # Copies, because the environment may overwrite its arrays.
     return [
-      leaf if i in large else np.array(leaf) for i, leaf in leaves.items()
+      kept[i] if i in kept else np.array(leaf)
+      for i, leaf in enumerate(leaves, start)
     ]
 
   def _write(self, slots: np.ndarray, length: int) -> None:
     """Writes the transitions of the last `length` steps of some slots."""
-    starts = self._starts.at(slots, self._now - length)
-    self._writer.put(
-      [
-        *starts[: self._num_before],
-        *self._outcome(slots, length),
-        *(leaf[slots] for leaf in self._observation),
-        *starts[self._num_before :],
-      ]
-    )
+    first = self._steps[-length]
+    leaves = [
+      *first.before,
+      *self._outcome(length),
+      *self._observation,
+      *first.extras,
+    ]
+    if len(slots) < self._batch_size:
+      leaves = [leaf[slots] for leaf in leaves]
+    self._writer.put(leaves)
 
-  def _outcome(self, slots: np.ndarray, length: int) -> list[np.ndarray]:
+  def _outcome(self, length: int) -> list[np.ndarray]:
     """Sums the last k steps: Σ_i γ^i r_i Π_{j<i} d_j, γ^(k-1) Π_j d_j."""
-    start = self._now - length
-    reward, discount = self._outcomes.at(slots, start)
+    _, reward, discount, _ = self._steps[-length]
     total, product = reward.astype(np.float64), discount.astype(np.float64)
-    for time in range(start + 1, self._now):
-      next_reward, next_discount = self._outcomes.at(slots, time)
+    for i in range(1 - length, 0):
       product = product * self._discount
-      total = total + product * next_reward
-      product = product * next_discount
+      total = total + product * self._steps[i].reward
+      product = product * self._steps[i].discount
     return [total.astype(reward.dtype), product.astype(discount.dtype)]

@@ -114,12 +114,14 @@ class MultiCategorical(distribution.Distribution):
 
 
 def choose_in_numpy(
-  logits: np.ndarray, counters: np.ndarray, evaluation: bool
+  logits: np.ndarray,
+  counters: np.ndarray,
+  uniforms: random_streams.NumpyUniforms | None,
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Samples from a `Categorical` of logits `[B, A]`; the mode in evaluation."""
-  if evaluation:
+  """Samples from a `Categorical` of logits `[B, A]`; the mode for None."""
+  if uniforms is None:
     return logits.argmax(-1).astype(np.int32), counters
-  uniform, _, counters = random_streams.next_uniforms_in_numpy(counters)
+  uniform, _, counters = uniforms(counters)
   weights = np.exp(logits - np.maximum.reduce(logits, -1, keepdims=True))
   weights = weights / np.add.reduce(weights, -1, keepdims=True)
   # See `inverse_cdf.find`.

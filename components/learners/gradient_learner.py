@@ -61,8 +61,19 @@ class GradientLearner(learner_state.LearnerState):
         f'{type(dataset).__name__}.'
       )
     # Any variables created here become part of the state.
+    self._metric_names: list[str] = []
+
+    def call(sample):
+      result, finite = guarded(sample)
+      self._metric_names = list(result.metrics)
+      # TensorFlow takes microseconds for each output.
+      numbers = [
+        tf.cast(x, tf.float32) for x in (*result.metrics.values(), finite)
+      ]
+      return tf.stack(numbers), result.priorities
+
     self.compiled = compilation.CompiledFunction(
-      lambda sample: tuple(guarded(sample)), (element_spec,), jit_compile
+      call, (element_spec,), jit_compile
     )
     self._dataset = dataset
     self._priority_updater = priority_updater
@@ -82,18 +93,18 @@ class GradientLearner(learner_state.LearnerState):
     with self._lock:
       leaves = self.compiled(*tree.flatten(sample))
       self._steps += 1
-    result, finite = self.compiled.unflatten(leaves)
-    is_finite = bool(finite)
-    metrics = {name: value.numpy() for name, value in result.metrics.items()}
-    self._judge(self._steps, metrics, is_finite, lambda: sample)
+    numbers, priorities = self.compiled.unflatten(leaves)
+    *values, is_finite = numbers.numpy()
+    metrics = dict(zip(self._metric_names, values))
+    self._judge(self._steps, metrics, bool(is_finite), lambda: sample)
     for kind, name in _AGES.items():
       if isinstance(sample.data, kind):
         versions = np.asarray(sample.data.version)
         if (known := versions >= 0).any():  # Offline data have no version.
           metrics[name] = (self._steps - 1 - versions[known]).mean()
     updater = self._priority_updater
-    if updater is not None and result.priorities is not None and is_finite:
-      priorities = result.priorities.numpy()
+    if updater is not None and priorities is not None and is_finite:
+      priorities = priorities.numpy()
       updater.update(np.asarray(sample.keys), priorities)
       self._max_priority = max(self._max_priority, float(priorities.max()))
     self._log(metrics)

@@ -89,6 +89,7 @@ class CategoricalPolicy(_ActorCriticPolicy):
   def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
     """Returns the NumPy version of `step`, see `numpy_functions.find`."""
     network = numpy_functions.forward(self._network, weights)
+    uniforms = None if self._evaluation else random_streams.NumpyUniforms()
     # Arrays, with which NumPy computes faster than with numbers.
     one = np.ones([1], np.int32)
     num_random_steps = one * self._num_random_steps
@@ -99,9 +100,7 @@ class CategoricalPolicy(_ActorCriticPolicy):
       is_random = steps < num_random_steps
       if True in is_random.tolist():
         logits = np.where(is_random[:, None], np.float32(0), logits)
-      number, counters = categorical.choose_in_numpy(
-        logits, counters, self._evaluation
-      )
+      number, counters = categorical.choose_in_numpy(logits, counters, uniforms)
       return self._to_action(number), (), (counters, steps + one)
 
     return step

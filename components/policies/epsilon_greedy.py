@@ -108,6 +108,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     network = numpy_functions.forward(self._network, weights)
     anneals = self._anneal_steps > 0
     explores = anneals or any(self._epsilons)
+    uniforms = random_streams.NumpyUniforms()
     # Arrays, with which NumPy computes faster than with numbers.
     one, one_step = np.ones([1], np.float32), np.ones([1], np.int32)
     anneal_steps = one * self._anneal_steps
@@ -117,7 +118,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
       values = network(observation)
       number = values.argmax(-1).astype(np.int32)
       if explores:
-        coin, draw, counters = random_streams.next_uniforms_in_numpy(counters)
+        coin, draw, counters = uniforms(counters)
         current = epsilon
         if anneals:
           progress = np.minimum(steps.astype(np.float32) / anneal_steps, one)

@@ -84,13 +84,12 @@ class StochasticPolicy(interfaces.Policy):
     if type(distribution) is not distributions.Categorical:
       raise numpy_functions.NoNumpyError('the actions are not a single number.')
     network = numpy_functions.forward(self._network, weights)
+    uniforms = None if self._evaluation else random_streams.NumpyUniforms()
 
     def step(observation, state):
       (counters,) = state
       logits = network(observation)
-      sample, counters = categorical.choose_in_numpy(
-        logits, counters, self._evaluation
-      )
+      sample, counters = categorical.choose_in_numpy(logits, counters, uniforms)
       log_prob = categorical.log_prob_in_numpy(logits, sample)
       action = distribution.to_action(sample)
       return action, (log_prob, sample), (counters,)

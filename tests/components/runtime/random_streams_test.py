@@ -62,6 +62,19 @@ class TestNextUniforms:
       ]
       assert [int(c) for c in counters.numpy()] == twins
 
+  def test_numpy_draws_the_same(self):
+    """Beyond those drawn at once, and where counters did not advance."""
+    draw = random_streams.NumpyUniforms()
+    counters = random_streams.initial_counters(1, range(3)).numpy()
+    for step in range(200):
+      expected = random_streams.next_uniforms(tf.constant(counters))
+      drawn = draw(counters)
+      for ours, theirs in zip(drawn, expected, strict=True):
+        np.testing.assert_array_equal(ours, theirs.numpy())
+        assert ours.dtype == theirs.dtype
+      if step % 30:
+        counters = drawn[-1]
+
 
 class TestNextUniformVectors:
   @pytest.mark.parametrize('size', [0, 2, 5])
