@@ -43,8 +43,8 @@ def main(over_server=False, max_steps=4_000):
   description = replay.uniform(items.signature(spec), 10_000, limit)
 
   # Replay table, writer and dataset.
-  if over_server:
-    server = served.ReplayServer([description], SEED)
+  server = served.ReplayServer([description], SEED) if over_server else None
+  if server:
     connection = served.ServerConnection(server.address)
     writer = served.ServedWriter(connection, description)
     dataset = served.ServedBatches(connection, description, BATCH_SIZE)
@@ -88,6 +88,8 @@ def main(over_server=False, max_steps=4_000):
 
   adder.close()
   dataset.close()
+  if server:
+    server.stop()
   return returns
 
 
