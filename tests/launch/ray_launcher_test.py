@@ -1,5 +1,6 @@
 """Tests of Ray's launcher beyond the conformance tests."""
 
+import contextlib
 import importlib.util
 import subprocess
 import time
@@ -24,14 +25,15 @@ def _wait(condition):
     time.sleep(0.05)
 
 
-def _supervisor_of_a_node():
-  """Returns the parent of a node's process."""
-  (found,) = [
-    process.parent()
-    for process in psutil.Process().children(recursive=True)
-    if 'node_process' in ' '.join(process.cmdline())
-  ]
-  return found
+def _find_process(home, name):
+  """Returns the process of that name and home directory."""
+  found = []
+  for process in psutil.process_iter():
+    with contextlib.suppress(psutil.Error):
+      if process.environ().get('HOME') == str(home) and process.name() == name:
+        found.append(process)
+  (process,) = found
+  return process
 
 
 @pytest.mark.chaos
@@ -50,8 +52,8 @@ def test_node_without_its_supervisor_is_lost_and_can_be_replaced(
     client = workers.client(_SERVICE)
     assert client.futures.context().result(_SECONDS) == (0, True)
     _wait(lambda: f'{_SERVICE} starts generation 0' in workers.log_of(_SERVICE))
-    supervisor = _supervisor_of_a_node()
-    (node,) = supervisor.children()
+    supervisor = _find_process(home, 'ray::Supervisor')
+    node = _find_process(home, _SERVICE)
     supervisor.kill()
     _wait(lambda: not workers.is_alive(_SERVICE))
     _wait(lambda: not node.is_running())

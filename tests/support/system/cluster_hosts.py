@@ -171,7 +171,7 @@ class _Cluster:
 
   def kill_node(self, name: str) -> None:
     """Kills the process of a node."""
-    found = [p for p in self._processes() if p.cmdline()[-1:] == [name]]
+    found = [p for p in self._processes() if p.name() == name[:15]]
     assert found, f'There is no process of {name}.'
     for process in found:
       process.kill()
