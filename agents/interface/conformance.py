@@ -160,7 +160,7 @@ class BuilderConformance:
       connection = served.ServerConnection(server.address, 60.0)
       stack.callback(connection.close)
       transport = transports.ServedTransport(
-        connection, experience, builder.make_adder
+        experience, builder.make_adder, connection
       )
       end = transport.make_learner_side()
       stack.callback(end.close)

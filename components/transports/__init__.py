@@ -12,8 +12,10 @@ if TYPE_CHECKING:
     check_offline,
     unlimited,
   )
-  from repertory.components.transports.reverb_transport import ReverbTransport
-  from repertory.components.transports.served_transport import ServedTransport
+  from repertory.components.transports.server_transports import (
+    ReverbTransport,
+    ServedTransport,
+  )
   from repertory.components.transports.transport import (
     COMPILED,
     IN_PROCESS,

@@ -146,9 +146,13 @@ class Transport(abc.ABC):
     experience: experience_lib.Experience,
     adder_factory: AdderFactory,
     place: local.WaitPolicy,
-    checkpoint_directory: str,
+    checkpoint_directory: str = '',
   ):
-    """Takes the settings of waits, and the directory of snapshots."""
+    """Takes the settings of waits, and the directory of snapshots.
+
+    The place of tables behind a server is the connection to it, and the server
+    has its snapshots in the directory.
+    """
     self.experience = experience
     self.place = place
     self.actors = ActorStates()

@@ -186,16 +186,14 @@ class Session:
       token: The run's token.
     """
     waits = self.experiment.timeout_seconds, stop
-    parts = (
-      self.experience,
-      self.experiment.builder.make_adder,
-      self.replay_directory,
-    )
     if self.transport == transports.REVERB:
-      connection = replay.Connection(address, *waits)
-      return transports.ReverbTransport(connection, *parts)
-    connection = served.ServerConnection(address, *waits, token)
-    return transports.ServedTransport(connection, *parts)
+      kind = transports.ReverbTransport
+      connection: Any = replay.Connection(address, *waits)
+    else:
+      kind = transports.ServedTransport
+      connection = served.ServerConnection(address, *waits, token)
+    make_adder = self.experiment.builder.make_adder
+    return kind(self.experience, make_adder, connection, self.replay_directory)
 
   def replay_of(self, checkpoint: checkpointing.Checkpoint) -> str | None:
     """Returns the folder of a checkpoint's tables, if they can be restored."""

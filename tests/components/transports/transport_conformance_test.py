@@ -12,7 +12,7 @@ from repertory.components import adders, replay, transports
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import local, served
 from repertory.components.runtime import signals
-from repertory.components.transports import experience, served_transport
+from repertory.components.transports import experience
 from support.replay import replay_fixture
 from support.system import calls, stacks
 
@@ -265,7 +265,7 @@ class TestReverbTransport(TransportConformance):
     address = f'localhost:{server.port}'
     connection = replay.Connection(address, timeout_seconds, stop)
     try:
-      yield transports.ReverbTransport(connection, described, parts, directory)
+      yield transports.ReverbTransport(described, parts, connection, directory)
     finally:
       server.stop()
 
@@ -322,8 +322,8 @@ class TestServedTransport(TransportConformance):
       server.address, timeout_seconds, stop, 'secret'
     )
     try:
-      yield served_transport.ServedTransport(
-        connection, described, transports.make_adder, directory
+      yield transports.ServedTransport(
+        described, transports.make_adder, connection, directory
       )
     finally:
       connection.close()

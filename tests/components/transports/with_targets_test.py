@@ -67,7 +67,7 @@ def _inserts(end):
 def _serve_reverb(described):
   with replay_fixture.serve(*described.all_tables) as connection:
     yield transports.ReverbTransport(
-      connection, described, transports.make_adder
+      described, transports.make_adder, connection
     )
 
 
@@ -77,7 +77,7 @@ def _serve(described):
   connection = served.ServerConnection(server.address)
   try:
     yield transports.ServedTransport(
-      connection, described, transports.make_adder
+      described, transports.make_adder, connection
     )
   finally:
     connection.close()

@@ -1,11 +1,11 @@
-"""Transport through a replay server."""
+"""Transports through replay servers: Reverb's, and that of this package."""
 
 from collections.abc import Callable, Mapping
 from concurrent import futures
 
 from repertory.components import replay
+from repertory.components.replay import served
 from repertory.components.runtime import signals, worker_thread
-from repertory.components.transports import experience as experience_lib
 from repertory.components.transports import transport
 
 # Interval of checks whether Reverb has fixed the items of a checkpoint.
@@ -13,39 +13,21 @@ _POLL_SECONDS = 0.002
 
 
 class ReverbTransport(transport.Transport):
-  """Transport through a replay server.
+  """Transport through a Reverb server.
 
   Each process with an actor or a learner has its own instance, connected to the
   same server.
   """
 
   kind = transport.REVERB
-
-  def __init__(
-    self,
-    connection: 'replay.Connection',
-    experience: experience_lib.Experience,
-    adder_factory: transport.AdderFactory,
-    checkpoint_directory: str = '',
-  ):
-    """Takes a connection to a server with the experience's tables.
-
-    The connection's timeout and stop signal end every wait. The server has its
-    checkpoints in the directory.
-    """
-    super().__init__(
-      experience, adder_factory, connection, checkpoint_directory
-    )
-    self._connection = connection
+  place: 'replay.Connection'
 
   def make_writer(self, **settings) -> replay.Writer:
-    return replay.ReverbWriter(
-      self._connection, self.experience.table, **settings
-    )
+    return replay.ReverbWriter(self.place, self.experience.table, **settings)
 
   def make_batches(self) -> replay.Batches:
     return replay.ReplayDataset(
-      self._connection,
+      self.place,
       self.experience.table,
       self.experience.batch_size,
       prefetch=self.experience.prefetch,
@@ -53,11 +35,11 @@ class ReverbTransport(transport.Transport):
 
   def make_priorities(self, floor: float) -> replay.Priorities:
     name = self.experience.table.name
-    return replay.PriorityUpdater(self._connection, name, floor)
+    return replay.PriorityUpdater(self.place, name, floor)
 
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     tables = [self.experience.table]
-    return replay.table_status(self._connection.client, tables)
+    return replay.table_status(self.place.client, tables)
 
   def take_snapshot(
     self, actors: transport.ActorState | None
@@ -65,7 +47,7 @@ class ReverbTransport(transport.Transport):
     """As the base class. Reverb fixes the items after it has begun to write."""
     del actors  # They are in other processes.
     thread = worker_thread.WorkerThread('replay_checkpoint')
-    writing = thread.submit(lambda: replay.write_checkpoint(self._connection))
+    writing = thread.submit(lambda: replay.write_checkpoint(self.place))
     thread.close(0.0)  # It ends after the call.
 
     def is_taken(seconds: float) -> bool:
@@ -76,8 +58,41 @@ class ReverbTransport(transport.Transport):
 
     signals.wait_for(
       is_taken,
-      lambda: f'the snapshot of {self._connection}',
-      self._connection.timeout_seconds,
+      lambda: f'the snapshot of {self.place}',
+      self.place.timeout_seconds,
       signals.StopSignal(),  # The last checkpoint comes after a stop.
     )
     return writing.result
+
+
+class ServedTransport(transport.Transport):
+  """Transport through a replay server of this package, without bundles.
+
+  Processes use it as `ReverbTransport`.
+  """
+
+  kind = transport.SERVED
+  place: 'served.ServerConnection'
+
+  def make_writer(self, **settings) -> replay.Writer:
+    return served.ServedWriter(self.place, self.experience.table, **settings)
+
+  def make_batches(self) -> replay.Batches:
+    return served.ServedBatches(
+      self.place,
+      self.experience.table,
+      self.experience.batch_size,
+      prefetch=self.experience.prefetch,
+    )
+
+  def make_priorities(self, floor: float) -> replay.Priorities:
+    return served.ServedPriorities(self.place, self.experience.table, floor)
+
+  def statuses(self) -> Mapping[str, replay.TableInfo]:
+    return self.place.statuses()
+
+  def take_snapshot(
+    self, actors: transport.ActorState | None
+  ) -> Callable[[], str]:
+    del actors  # They are in other processes.
+    return self.place.take_snapshot()
