@@ -3,11 +3,12 @@
 import functools
 import importlib
 import pkgutil
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from repertory.components.config import settings
 
 T = TypeVar('T')
+_Kind = TypeVar('_Kind')
 
 
 class Registry(Generic[T]):
@@ -27,6 +28,12 @@ class Registry(Generic[T]):
   def register(self, name: str, entry: T, rank: int = 99) -> None:
     """Adds or replaces an entry; `rank` is its position in listings."""
     self._found[name] = (rank, entry)
+
+  def add(self, kind: _Kind) -> _Kind:
+    """Registers a class by its `name` and `rank`; a decorator."""
+    entry: Any = kind
+    self.register(entry.name, entry, entry.rank)
+    return kind
 
   @property
   def entries(self) -> dict[str, T]:

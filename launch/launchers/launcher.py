@@ -14,7 +14,7 @@ import re
 import secrets
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, cast
 
 from absl import logging
 
@@ -357,29 +357,12 @@ class Launcher(abc.ABC):
     rpc_lib.chosen()
 
 
-_Kind = TypeVar('_Kind', bound=type[Launcher])
-
 _REGISTRY: registries.Registry[type[Launcher]] = registries.Registry(
   'repertory.launch.launchers', 'launch_type', suffix='_launcher'
 )
-
-
-def register(launcher: _Kind) -> _Kind:
-  """Registers a launcher under its name; a decorator.
-
-  In this folder, names of files with launchers end with `_launcher`.
-  """
-  _REGISTRY.register(launcher.name, launcher, launcher.rank)
-  return launcher
-
-
-def get(name: str) -> type[Launcher]:
-  """Returns the launcher with this name.
-
-  Raises:
-    ValueError: If there is no such launcher; suggests the nearest name.
-  """
-  return _REGISTRY.get(name)
+# `register` is a decorator of launchers. In this folder, names of files with
+# launchers end with `_launcher`.
+register, get = _REGISTRY.add, _REGISTRY.get
 
 
 def launchers() -> Mapping[str, type[Launcher]]:

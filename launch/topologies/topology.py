@@ -11,7 +11,7 @@ quote names in annotations.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
@@ -282,26 +282,11 @@ def check_launch(
       )
 
 
-_Kind = TypeVar('_Kind', bound=type[Topology])
-
 _REGISTRY: registries.Registry[type[Topology]] = registries.Registry(
   'repertory.launch.topologies', 'topology'
 )
-
-
-def register(topology: _Kind) -> _Kind:
-  """Registers a topology under its name; a decorator."""
-  _REGISTRY.register(topology.name, topology, topology.rank)
-  return topology
-
-
-def get(name: str) -> type[Topology]:
-  """Returns the topology with this name.
-
-  Raises:
-    ValueError: If there is no such topology; suggests the nearest name.
-  """
-  return _REGISTRY.get(name)
+# `register` is a decorator of topologies.
+register, get = _REGISTRY.add, _REGISTRY.get
 
 
 def topologies() -> Mapping[str, type[Topology]]:
