@@ -7,6 +7,14 @@ from concurrent import futures
 from typing import Any
 
 
+def run_apart(name: str, function: Callable[[], Any]) -> futures.Future:
+  """Makes a single call in a `WorkerThread`; returns its result to come."""
+  thread = WorkerThread(name)
+  future = thread.submit(function)
+  thread.close(0.0)  # It ends after the call.
+  return future
+
+
 class WorkerThread:
   """Makes calls in order, in a daemon thread.
 
@@ -35,5 +43,5 @@ class WorkerThread:
       future, function = call
       try:
         future.set_result(function())
-      except Exception as error:  # Raised by `result`.
+      except BaseException as error:  # Raised by `result`.
         future.set_exception(error)

@@ -2,7 +2,7 @@
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from repertory.components import replay
 from repertory.components.replay import local
@@ -87,9 +87,7 @@ class InProcessTransport(transport.Transport):
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     return {self.table.description.name: self.table.status()}
 
-  def take_snapshot(
-    self, actors: transport.ActorState | None
-  ) -> Callable[[], str]:
+  def take_snapshot(self, actors):
     directory = self._checkpoint_directory
     if not directory:
       raise ValueError('checkpoint_directory must be given to write snapshots.')

@@ -46,9 +46,9 @@ class ReverbTransport(transport.Transport):
   ) -> Callable[[], str]:
     """As the base class. Reverb fixes the items after it has begun to write."""
     del actors  # They are in other processes.
-    thread = worker_thread.WorkerThread('replay_checkpoint')
-    writing = thread.submit(lambda: replay.write_checkpoint(self.place))
-    thread.close(0.0)  # It ends after the call.
+    writing = worker_thread.run_apart(
+      'replay_checkpoint', lambda: replay.write_checkpoint(self.place)
+    )
 
     def is_taken(seconds: float) -> bool:
       is_done = futures.wait([writing], min(seconds, _POLL_SECONDS)).done
@@ -91,8 +91,6 @@ class ServedTransport(transport.Transport):
   def statuses(self) -> Mapping[str, replay.TableInfo]:
     return self.place.statuses()
 
-  def take_snapshot(
-    self, actors: transport.ActorState | None
-  ) -> Callable[[], str]:
+  def take_snapshot(self, actors):
     del actors  # They are in other processes.
     return self.place.take_snapshot()

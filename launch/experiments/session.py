@@ -195,12 +195,6 @@ class Session:
     make_adder = self.experiment.builder.make_adder
     return kind(self.experience, make_adder, connection, self.replay_directory)
 
-  def replay_of(self, checkpoint: checkpointing.Checkpoint) -> str | None:
-    """Returns the folder of a checkpoint's tables, if they can be restored."""
-    if explain_omission(checkpoint, self.transport, self.experience):
-      return None
-    return checkpoint.replay_path
-
   def make_checkpointer(self) -> checkpointing.Checkpointer:
     return checkpointing.Checkpointer(
       self.checkpoint_directory, self.experiment.checkpoints_to_keep

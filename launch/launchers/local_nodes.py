@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent import futures
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 from absl import logging
 
 from repertory.components.network import network_interfaces
+from repertory.components.runtime import worker_thread
 from repertory.launch import failures
 from repertory.launch.coordination import kinds
 from repertory.launch.launchers import launcher, node_process, node_runner
@@ -54,17 +54,9 @@ class ThreadWorkers(launcher.Workers):
     """Runs a node in a new thread, and keeps its exception."""
     name = launch_spec.plan.name
     runner = self._runners[name] = launch_spec.make_runner(can_restart=False)
-    outcome = self._outcomes[name] = futures.Future()
-
-    def run():
-      try:
-        runner.run(launch_spec.serve)
-      except BaseException as error:
-        outcome.set_exception(error)
-      else:
-        outcome.set_result(None)
-
-    threading.Thread(target=run, name=name, daemon=True).start()
+    self._outcomes[name] = worker_thread.run_apart(
+      name, lambda: runner.run(launch_spec.serve)
+    )
 
   def is_alive(self, name: str) -> bool:
     return name in self._outcomes and not self._outcomes[name].done()

@@ -1,7 +1,6 @@
 """Checkpoint writer: schedule, contents and error handling."""
 
 import contextlib
-import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent import futures
@@ -12,7 +11,7 @@ from absl import logging
 
 from repertory.components import replay, transports
 from repertory.components.checkpoints import checkpointing
-from repertory.components.runtime import signals, versions
+from repertory.components.runtime import signals, versions, worker_thread
 from repertory.launch.experiments import policy_description
 from repertory.launch.experiments import session as session_lib
 
@@ -80,7 +79,9 @@ class CheckpointWriter:
       return None
     # The session checked the checksums of replay before the server started.
     checkpoint = load(session.checkpoint_directory)
-    if session.replay_of(checkpoint):
+    kind, experience = session.transport, session.experience
+    is_left_out = session_lib.explain_omission(checkpoint, kind, experience)
+    if checkpoint.replay_path and not is_left_out:
       self._snapshots.check_restored(checkpoint)
     self._learner.restore(checkpoint.arrays)
     self._begun_at_step = self._learner.steps
@@ -129,7 +130,9 @@ class CheckpointWriter:
     if has_snapshot:
       state.update(self._snapshots.describe())
       write_replay = self._snapshots.take_snapshot()
-    self._writing = _start(lambda: self._write(arrays, state, write_replay))
+    self._writing = worker_thread.run_apart(
+      'checkpoint', lambda: self._write(arrays, state, write_replay)
+    )
 
   def close(self) -> None:
     """Cancels the checkpoint being written, if any.
@@ -226,17 +229,3 @@ def load(
       f'{directory} must have a checkpoint, got none.'
     )
   return checkpoint
-
-
-def _start(write: Callable[[], str]) -> futures.Future[str]:
-  """Runs a function in a daemon thread."""
-  future = futures.Future()
-
-  def run():
-    try:
-      future.set_result(write())
-    except BaseException as error:  # Raised by `result`.
-      future.set_exception(error)
-
-  threading.Thread(target=run, name='checkpoint', daemon=True).start()
-  return future
