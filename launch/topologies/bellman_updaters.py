@@ -3,6 +3,7 @@
 import dataclasses
 from typing import TYPE_CHECKING
 
+from repertory.agents.interface import config_checks
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import nodes
@@ -28,12 +29,9 @@ class BellmanUpdaterTopology(replay_settings.ReplayTopology):
 
   def check(self, experiment):
     super().check(experiment)
-    count = self.num_bellman_updaters
-    if count is not None and count < 1:
-      raise SettingError(
-        'num_bellman_updaters',
-        f'must be at least 1, or left out; got {count}.',
-      )
+    name, count = 'num_bellman_updaters', self.num_bellman_updaters
+    is_valid = count is None or count >= 1
+    config_checks.check(self, name, is_valid, 'at least 1 or left out')
 
   def check_experience(self, experiment, experience, spec):
     super().check_experience(experiment, experience, spec)

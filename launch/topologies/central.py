@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING
 
 from repertory import components
+from repertory.agents.interface import config_checks
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.components.runtime import devices
@@ -80,23 +81,20 @@ class Central(
 
   def check(self, experiment):
     super().check(experiment)
-    if self.num_inference_servers < 0:
-      raise SettingError(
-        'num_inference_servers',
-        f'must be at least 0, got {self.num_inference_servers}.',
-      )
+    config_checks.check_at_least(self, 0, 'num_inference_servers')
     if 0 < self.num_inference_servers < len(self.inference_devices):
       raise SettingError(
         'inference_devices',
         f'must be at most {self.num_inference_servers}, one per inference '
         f'server; got {list(self.inference_devices)}.',
       )
-    if self.num_servers > experiment.num_actors:
-      raise SettingError(
-        'num_actors',
-        f'must be at least the number of inference servers, '
-        f'{self.num_servers}, or some are idle; got {experiment.num_actors}.',
-      )
+    config_checks.check(
+      experiment,
+      'num_actors',
+      self.num_servers <= experiment.num_actors,
+      f'at least the number of inference servers, {self.num_servers}, or some '
+      'are idle',
+    )
     if self.double_buffering and experiment.num_environments_per_actor < 2:
       raise SettingError(
         'environments_per_actor',

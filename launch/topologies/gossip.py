@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from repertory import components
+from repertory.agents.interface import config_checks
 from repertory.components.config import choices, settings
 from repertory.components.config.settings import SettingError
 from repertory.launch import experiments, launchers, nodes
@@ -56,21 +57,11 @@ class Gossip(topology.Topology):
     return [components.transports.SHARES]
 
   def check(self, experiment):
-    for name in ('num_learners', 'mix_period'):
-      if getattr(self, name) < 1:
-        raise SettingError(
-          name, f'must be at least 1, got {getattr(self, name)}.'
-        )
-    if self.graph not in choices.GRAPHS:
-      raise SettingError(
-        'graph',
-        f'must be one of {", ".join(choices.GRAPHS)}, got {self.graph!r}.',
-      )
-    weight = self.mix_weight
-    if weight is not None and not 0 < weight < 1:
-      raise SettingError(
-        'mix_weight', f'must be above 0 and below 1, got {weight:g}.'
-      )
+    config_checks.check_at_least(self, 1, 'num_learners', 'mix_period')
+    known, weight = choices.GRAPHS, self.mix_weight
+    is_known, is_share = self.graph in known, weight is None or 0 < weight < 1
+    config_checks.check(self, 'graph', is_known, f'one of {", ".join(known)}')
+    config_checks.check(self, 'mix_weight', is_share, 'above 0 and below 1')
     num_environments = experiment.num_environments
     if num_environments % self.num_learners:
       # The next number of actors whose environments divide evenly.

@@ -10,6 +10,7 @@ from concurrent import futures
 from typing import TYPE_CHECKING, NamedTuple
 
 from repertory import components
+from repertory.agents.interface import config_checks
 from repertory.components.config import settings
 from repertory.components.config.settings import SettingError
 from repertory.components.runtime import devices
@@ -57,10 +58,7 @@ class Sebulba(device_settings.InferenceDevicesTopology):
 
   def check(self, experiment):
     super().check(experiment)
-    if self.actor_threads < 0:
-      raise SettingError(
-        'actor_threads', f'must be at least 0, got {self.actor_threads}.'
-      )
+    config_checks.check_at_least(self, 0, 'actor_threads')
     num_threads = self.num_threads(experiment)
     num_environments = experiment.num_environments
     if num_environments % num_threads:

@@ -102,7 +102,7 @@ _ON = '--config.train_buffer_size=500'
     ),
     (
       [_ON, '--num_bellman_updaters=0'],
-      '--num_bellman_updaters must be at least 1, or left out; got 0',
+      '--num_bellman_updaters must be at least 1 or left out, got 0',
     ),
     (
       [_ON, '--topology=single'],
