@@ -2,14 +2,13 @@
 
 import dataclasses
 import numbers
-import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
 
-from repertory.components.config import choices
+from repertory.components.config import choices, settings
 from repertory.components.config.settings import SettingError
 
 # Networks compute in single precision, where larger numbers are infinite.
@@ -34,7 +33,7 @@ def check_fields(config: Any) -> None:
     SettingError: If the value of a field has the wrong type, or is invalid.
   """
   for field in dataclasses.fields(config):
-    name, kinds = field.name, [_plain(kind) for kind in _parts(field.type)]
+    name, kinds = field.name, list(settings.parts_of(field.type))
     value, some = getattr(config, name), [k for k in kinds if k is not _NONE]
     if len(some) > 1 or (value is None and _NONE in kinds):
       continue
@@ -48,19 +47,9 @@ def check_fields(config: Any) -> None:
         check(config, name, is_of_kind(value), expected + suffix)
   for base in type(config).__mro__:
     for name, kind in vars(base).get('__annotations__', {}).items():
-      for part in _parts(kind):
+      for part in settings.members_of(kind):
         for check_value in getattr(part, '__metadata__', ()):
           check_value(config, name)
-
-
-def _parts(kind: Any) -> tuple[Any, ...]:
-  """Returns the members of a union, or the type itself."""
-  is_union = typing.get_origin(kind) in (types.UnionType, typing.Union)
-  return typing.get_args(kind) if is_union else (kind,)
-
-
-def _plain(kind: Any) -> Any:
-  return kind.__origin__ if hasattr(kind, '__metadata__') else kind
 
 
 def _is_number(value: Any) -> bool:

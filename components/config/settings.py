@@ -124,7 +124,7 @@ def parse(name: str, value: Any, annotation: Any) -> Any:
   Raises:
     SettingError: If the value does not fit.
   """
-  kinds = _parts_of(annotation)
+  kinds = parts_of(annotation)
   # None first: the text 'None' of an optional setting is None.
   for kind in sorted(kinds, key=lambda kind: kind is not _NONE):
     with contextlib.suppress(TypeError, ValueError):
@@ -173,13 +173,17 @@ def _read_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:
   return tuple(parse('', *pair) for pair in zip(value, kinds, strict=True))
 
 
-def _parts_of(annotation: Any) -> tuple[Any, ...]:
-  """Returns the types of a union, or a single type; without their bounds."""
+def members_of(annotation: Any) -> tuple[Any, ...]:
+  """Returns the types of a union, or a single type."""
   is_union = typing.get_origin(annotation) in (types.UnionType, typing.Union)
-  parts = typing.get_args(annotation) if is_union else (annotation,)
+  return typing.get_args(annotation) if is_union else (annotation,)
+
+
+def parts_of(annotation: Any) -> tuple[Any, ...]:
+  """Returns the members of a type without their bounds."""
   return tuple(
     part.__origin__ if typing.get_origin(part) is typing.Annotated else part
-    for part in parts
+    for part in members_of(annotation)
   )
 
 
@@ -189,7 +193,7 @@ def kind_of(annotation: Any) -> type:
   For a union, the first of these that is part of it. Other types are str,
   because they are given as text.
   """
-  parts = _parts_of(annotation)
+  parts = parts_of(annotation)
   kinds = [typing.get_origin(part) or part for part in parts]
   known = (tuple, bool, int, float)
   return next((kind for kind in known if kind in kinds), str)
@@ -198,7 +202,7 @@ def kind_of(annotation: Any) -> type:
 def _type_name(annotation: Any) -> str:
   if typing.get_origin(annotation) is typing.Literal:
     return f'one of {", ".join(map(str, typing.get_args(annotation)))}'
-  parts = _parts_of(annotation)
+  parts = parts_of(annotation)
   if len(parts) > 1:  # Also an `Optional`.
     return ' | '.join(
       'None' if one is _NONE else _type_name(one) for one in parts
