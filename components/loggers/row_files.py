@@ -5,6 +5,7 @@ removed begins again. After a crash, a last line without a line break is
 dropped, because a torn 123 may read 12. Two processes must not share a file.
 """
 
+import abc
 import csv
 import io
 import json
@@ -24,7 +25,22 @@ _T = TypeVar('_T')
 _log = logging.getLogger(__name__)
 
 
-class CsvFile(base.Logger):
+class RowFile(base.Logger):
+  """Logger that appends rows to a file, which is closed after each."""
+
+  @abc.abstractmethod
+  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends several rows."""
+
+  def write(self, data: base.LoggingData) -> None:
+    """Appends a row."""
+    self.write_all([data])
+
+  def close(self) -> None:
+    """Does nothing."""
+
+
+class CsvFile(RowFile):
   """Writes one line per row under a header that grows with new columns.
 
   If a row has new columns, a copy of the file under the wider header replaces
@@ -46,12 +62,8 @@ class CsvFile(base.Logger):
     self._path = os.path.realpath(path)
     self._columns, _ = _prepare(self._path, torn_lines.read_csv)
 
-  def write(self, data: base.LoggingData) -> None:
-    """Appends a row, unless it is empty."""
-    self.write_all([data])
-
   def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Appends several rows."""
+    """Appends several rows; empty ones are left out."""
     rows = [{_to_cell(k): _to_cell(v) for k, v in r.items()} for r in rows if r]
     if not rows:  # An empty file would get an empty header.
       return
@@ -63,9 +75,6 @@ class CsvFile(base.Logger):
     self._columns = columns
     lines = [[row.get(column, '') for column in columns] for row in rows]
     append(self._path, _to_csv(lines), _to_csv([columns]))
-
-  def close(self) -> None:
-    """Does nothing: the file is closed after each row."""
 
   def _widen(self, columns: Sequence[str]) -> None:
     """Replaces the file by one with more columns."""
@@ -80,7 +89,7 @@ class CsvFile(base.Logger):
     os.replace(temporary, self._path)
 
 
-class JsonlFile(base.Logger):
+class JsonlFile(RowFile):
   """Appends one JSON object per row.
 
   NaN and infinity are written as `null`, because JSON has neither and strict
@@ -97,18 +106,10 @@ class JsonlFile(base.Logger):
     self._path = os.path.realpath(path)
     _prepare(self._path, _check_objects)
 
-  def write(self, data: base.LoggingData) -> None:
-    """Appends a row."""
-    self.write_all([data])
-
-  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Appends several rows."""
+  def write_all(self, rows):
     plain = [_without_nonfinite(scalars.to_plain(row)) for row in rows]
     lines = [f'{json.dumps(row, allow_nan=False)}\n' for row in plain]
     append(self._path, ''.join(lines).encode())
-
-  def close(self) -> None:
-    """Does nothing: the file is closed after each row."""
 
 
 def append(path: str, data: bytes, header: bytes = b'') -> None:

@@ -8,12 +8,10 @@ import uuid
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from acme.utils.loggers import base
-
 from repertory.components.loggers import row_files, scalars
 
 
-class TensorBoard(base.Logger):
+class TensorBoard(row_files.RowFile):
   """Writes the numbers of a row as scalar summaries over a step count.
 
   Text, lists and None are left out. Values are stored as float32; NaN and
@@ -33,16 +31,12 @@ class TensorBoard(base.Logger):
     self._header = _to_record(file_version='brain.Event:2')
     row_files.append(self._path, b'', self._header)
 
-  def write(self, data: base.LoggingData) -> None:
-    """Appends a row.
+  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Appends several rows.
 
     Raises:
-      ValueError: If the row has no number of steps.
+      ValueError: If a row has no number of steps.
     """
-    self.write_all([data])
-
-  def write_all(self, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Appends several rows."""
     # Code that only steps environments need not import it.
     from tensorboard.plugins.scalar import summary_v2  # noqa: PLC0415
 
@@ -60,9 +54,6 @@ class TensorBoard(base.Logger):
           summary = summary_v2.scalar_pb(self._prefix + key, float(value))
           records.append(_to_record(step=int(step), summary=summary))
     row_files.append(self._path, b''.join(records), self._header)
-
-  def close(self) -> None:
-    """Does nothing: the file is closed after each row."""
 
 
 def _to_record(**content: Any) -> bytes:
