@@ -225,52 +225,8 @@ def is_aside(path: str) -> bool:
   return bool(_ASIDE.fullmatch(os.path.basename(os.path.normpath(path))))
 
 
-class HeldDirectory:
-  """Directory of a run that this process holds, see `hold`."""
-
-  def __init__(self, path: str):
-    self._path = path
-
-  @contextlib.contextmanager
-  def starting_over(self) -> Iterator[None]:
-    """Moves the contents aside, and holds a new directory in the block."""
-    if os.listdir(self._path) == [LOCK]:
-      yield
-      return
-    set_aside(self._path)
-    with hold(self._path):
-      yield
-
-  def clear(self) -> str:
-    """Removes leftovers of earlier runs; returns a note on what was moved."""
-    path = os.path.join(self._path, CHECKPOINTS)
-    checkpointing.Checkpointer(path).remove_unfinished()
-    shutil.rmtree(os.path.join(self._path, STORING), ignore_errors=True)
-    logs, notes = os.path.join(self._path, LOGS), []
-    os.makedirs(logs, exist_ok=True)
-    # A file named as the folder of node logs, or a folder named as a file.
-    for name, is_folder in ((printed.NODES, True), (printed.NATIVE, False)):
-      path = os.path.join(logs, name)
-      if os.path.lexists(path) and os.path.isdir(path) != is_folder:
-        notes.append(f'{path} was in the way and is now {set_aside(path)}')
-    return '; '.join(notes)
-
-  def save_initial(self, initial: Initial | None) -> None:
-    """Saves the networks that a new run begins with, if they are another's."""
-    folder = os.path.join(self._path, INITIAL)
-    shutil.rmtree(folder, ignore_errors=True)
-    if initial is None:
-      return
-    try:
-      checkpointing.Checkpointer(folder, 1).save(*initial)
-    except OSError as error:
-      raise SettingError(
-        'directory', f'must have room for {folder}: {error}.'
-      ) from error
-
-
 @contextlib.contextmanager
-def hold(directory: str) -> Iterator[HeldDirectory]:
+def hold(directory: str) -> Iterator[None]:
   """Makes and locks a directory, so that no second run writes to it.
 
   The lock is released at the end of the block or of this process, however that
@@ -302,7 +258,7 @@ def hold(directory: str) -> Iterator[HeldDirectory]:
         'directory',
         f'must not be in use, but another run writes to {directory}.',
       )
-    yield HeldDirectory(directory)
+    yield
   finally:
     # A process that was forked leaves the block without having the lock.
     if descriptor in _held:
@@ -311,6 +267,49 @@ def hold(directory: str) -> Iterator[HeldDirectory]:
         # Closing would not do it while others have copies of the descriptor.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
       os.close(descriptor)
+
+
+@contextlib.contextmanager
+def starting_over(directory: str) -> Iterator[None]:
+  """Moves the contents of a held directory aside, and holds a new one."""
+  if os.listdir(directory) == [LOCK]:
+    yield
+    return
+  set_aside(directory)
+  with hold(directory):
+    yield
+
+
+def clear(directory: str) -> str:
+  """Removes leftovers of earlier runs; returns a note on what was moved.
+
+  The directory is held, as in `save_initial`.
+  """
+  path = os.path.join(directory, CHECKPOINTS)
+  checkpointing.Checkpointer(path).remove_unfinished()
+  shutil.rmtree(os.path.join(directory, STORING), ignore_errors=True)
+  logs, notes = os.path.join(directory, LOGS), []
+  os.makedirs(logs, exist_ok=True)
+  # A file named as the folder of node logs, or a folder named as a file.
+  for name, is_folder in ((printed.NODES, True), (printed.NATIVE, False)):
+    path = os.path.join(logs, name)
+    if os.path.lexists(path) and os.path.isdir(path) != is_folder:
+      notes.append(f'{path} was in the way and is now {set_aside(path)}')
+  return '; '.join(notes)
+
+
+def save_initial(directory: str, initial: Initial | None) -> None:
+  """Saves the networks that a new run begins with, if they are another's."""
+  folder = os.path.join(directory, INITIAL)
+  shutil.rmtree(folder, ignore_errors=True)
+  if initial is None:
+    return
+  try:
+    checkpointing.Checkpointer(folder, 1).save(*initial)
+  except OSError as error:
+    raise SettingError(
+      'directory', f'must have room for {folder}: {error}.'
+    ) from error
 
 
 def is_held(directory: str) -> bool:

@@ -45,14 +45,14 @@ def open_run(
     directories.check_run(directory)
   # Locks first, so that no other run changes what is read next.
   with contextlib.ExitStack() as held:
-    own = held.enter_context(directories.hold(directory))
+    held.enter_context(directories.hold(directory))
     fetched = ''
     if plan.storage is not None:
       fetched = held.enter_context(
         remote_storage.holding(plan.storage, experiment, fresh, check, report)
       )
     if fresh:
-      held.enter_context(own.starting_over())
+      held.enter_context(directories.starting_over(directory))
     checkpoint = directories.load_checkpoint(directory)
     if checkpoint is not None:
       check(checkpoint)
@@ -61,8 +61,8 @@ def open_run(
       if source and initial is None:  # The storage has no checkpoint, either.
         initial = opened_lib.read_initial(plan, source)
       opened = opened_lib.begin(plan, initial)
-      own.save_initial(initial)
-    cleared = own.clear()
+      directories.save_initial(directory, initial)
+    cleared = directories.clear(directory)
     checkpointing.prepare_replay(
       opened.replay_path, os.path.join(directory, directories.REPLAY)
     )
