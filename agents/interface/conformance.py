@@ -29,6 +29,7 @@ from repertory.components import (
   types,
 )
 from repertory.components.replay import served
+from repertory.components.testing import policies
 
 _FIRST, _MID, _LAST = (int(step_type) for step_type in dm_env.StepType)
 
@@ -147,7 +148,7 @@ class BuilderConformance:
         np.where(first, 0, random.normal(size=size)).astype(np.float32),
         np.where(last, 0, 1).astype(np.float32),
         tree.map_structure(
-          lambda leaf: _draw(leaf, size, random), spec.observations
+          lambda leaf: policies.draw(leaf, size, random), spec.observations
         ),
       )
 
@@ -193,11 +194,3 @@ class BuilderConformance:
     update = builder.make_update(network, self.make_spec())
     for name, value in interfaces.call_update(update, sample).metrics.items():
       assert np.isfinite(np.asarray(value)), f'{name} must be finite.'
-
-
-def _draw(spec, size: int, random: np.random.Generator) -> np.ndarray:
-  """Samples random observations `[size, ...]` of a spec."""
-  shape, dtype = (size, *spec.shape), np.dtype(spec.dtype)
-  if dtype.kind == 'f':
-    return random.uniform(-1, 1, shape).astype(dtype)
-  return random.integers(0, 2, shape).astype(dtype)

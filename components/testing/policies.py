@@ -1,6 +1,7 @@
 """Conformance tests of policies."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import dm_env
 import numpy as np
@@ -41,7 +42,7 @@ class PolicyConformance:
     """Returns random observations `[B, ...]` within the spec."""
     random = np.random.default_rng(seed)
     return tree.map_structure(
-      lambda leaf: _draw(leaf, self.num_environments, random),
+      lambda leaf: tf.constant(draw(leaf, self.num_environments, random)),
       self.make_spec().observations,
     )
 
@@ -193,17 +194,17 @@ class PolicyConformance:
       )
 
 
-def _draw(spec, size: int, random: np.random.Generator) -> tf.Tensor:
+def draw(spec: Any, size: int, random: np.random.Generator) -> np.ndarray:
   """Returns random values `[size, ...]` within an array spec."""
   shape, dtype = (size, *spec.shape), np.dtype(spec.dtype)
   if dtype.kind == 'b':
-    return tf.constant(random.integers(0, 2, shape).astype(bool))
+    return random.integers(0, 2, shape).astype(bool)
   low, high = (-1, 1) if dtype.kind == 'f' else (0, 1)
   low, high = (
     np.clip(getattr(spec, name, bound), -1e6, 1e6)
     for name, bound in (('minimum', low), ('maximum', high))
   )
   if dtype.kind == 'f':
-    return tf.constant(random.uniform(low, high, shape).astype(dtype))
+    return random.uniform(low, high, shape).astype(dtype)
   low, high = low.astype(np.int64), high.astype(np.int64)
-  return tf.constant(random.integers(low, high + 1, shape).astype(dtype))
+  return random.integers(low, high + 1, shape).astype(dtype)
