@@ -105,9 +105,7 @@ class MinariData(data_set.DataSet):
       }
     data_set.check_columns(self.path, found, expected)
 
-  def read(
-    self, spec: specs.EnvironmentSpec
-  ) -> Iterator[data_set.DataSetSteps]:
+  def read(self, spec):
     with self._open() as opened:
       for name in self._groups:
         yield _read_episode(opened[name], f'{self.path}, {name},', spec)

@@ -194,9 +194,7 @@ class Recording(data_set.DataSet):
     for _ in self.read(spec._replace(observations=())):
       pass  # Observations may be large: `read` checks them.
 
-  def read(
-    self, spec: specs.EnvironmentSpec
-  ) -> Iterator[data_set.DataSetSteps]:
+  def read(self, spec):
     names = [name for name, _ in columns_of(spec)]
     for file in self._files:
       step_type, *found = self._read(file, names)

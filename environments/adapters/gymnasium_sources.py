@@ -81,9 +81,7 @@ class VectorEnvSource(vector_batch.VectorSource):
     self._seed = None
     return self._copy(self._shift(self._env.reset(**settings)[0]))
 
-  def step(
-    self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.StepResult:
+  def step(self, actions, ended):
     results = self._env.step(self._encode(actions))
     observation, rewards, terminated, truncated, self._infos = results
     observation = self._copy(self._shift(observation))

@@ -118,9 +118,7 @@ class _Loop(vector_batch.VectorSource):
     size = self.batch_size
     return self._advance([None] * size, [True] * size).observation
 
-  def step(
-    self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.StepResult:
+  def step(self, actions, ended):
     restarts = [False] * self.batch_size if ended is None else ended.tolist()
     rows = list(actions) if self._actions.is_leaf else [
       self._actions.unflatten(row)

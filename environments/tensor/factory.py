@@ -119,9 +119,7 @@ class TensorSource(vector_batch.VectorSource):
       self._state[-1] = tf.ones([self.batch_size], tf.bool)
     return self._advance(self._ignored)[-1]
 
-  def step(
-    self, actions: Nest, ended: np.ndarray | None
-  ) -> vector_batch.StepResult:
+  def step(self, actions, ended):
     del ended  # The state marks them.
     outputs = self._advance(self._actions.flatten(actions))
     step_types, rewards, discounts, observation = outputs

@@ -27,9 +27,7 @@ class _Client(courier.Client):
   the exception of `set_result` is not caught.
   """
 
-  def _begin(
-    self, method: str, *arguments: Any, **named: Any
-  ) -> futures.Future:
+  def _begin(self, method, *arguments, **named):
     found: futures.Future = futures.Future()
 
     def set_result(result: Any) -> None:
