@@ -62,8 +62,8 @@ def test_who_only_steps_environments_loads_no_tensorflow():
 
 @pytest.mark.chaos
 def test_ctrl_c_saves_and_another_topology_resumes(tmp_path):
-  # Without TensorFlow in the processes that only step environments, and with
-  # inference in a process and on a device of its own.
+  # With actors that only step environments and need no memory for TensorFlow,
+  # and with inference in a process and on a device of its own.
   running = program.repertory(
     'train',
     '--topology=central',
@@ -80,9 +80,7 @@ def test_ctrl_c_saves_and_another_topology_resumes(tmp_path):
     cwd=tmp_path,
   )
   program.wait_for_learning(running, tmp_path / 'run', _SECONDS)
-  actor = running.node('actor/0')
-  libraries = [mapped.path for mapped in actor.memory_maps()]
-  assert not any('_pywrap_tensorflow' in path for path in libraries)
+  assert running.node('actor/0').memory_full_info().uss < 2**26
   assert _nodes(tmp_path)['inference/0']['device'] == 'CPU:1'
   running.interrupt(signal.SIGINT)
   ended = running.wait(_SECONDS)
