@@ -142,7 +142,7 @@ class TestResuming:
     assert 'all begin with the mean' in status.message
     before = _parts_of(tmp_path)[1]
     status = _run(tmp_path, **dqn, topology='single', max_steps=1_200).status
-    assert 'in the format of other topologies' in status.message
+    assert 'in the format of another replay' in status.message
     steps = before.state['counts']['learner_steps']
     assert status.learner_steps > steps > 0
     status = _run(
