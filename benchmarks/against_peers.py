@@ -2,27 +2,27 @@
 
 Run it with nothing else on the machine:
 
-    .venv/bin/python benchmarks/against_peers.py --cleanrl=<checkout>
+    .venv/bin/python benchmarks/against_peers.py --checkouts=<folder> \
+        --newest_python=.venv312/bin/python
 
 Each peer is installed into its own virtual environment under `build/peers/`.
-CleanRL is no package, so the scripts of a checkout are run unchanged. All
-processes get the same cores, one by default. If a library cannot be installed
-or run, its rows are omitted, with the reason.
+CleanRL and PureJaxRL are no packages, so the scripts of a checkout are run
+unchanged. All processes get the same cores, one by default. If a library cannot
+be installed or run, its rows are omitted, with the reason.
 
-The cost is the difference between a short and a long run, over whole processes
-with all threads and children, so that start and compilation cancel out. The
-tables show environment steps per second of processor time and per second.
-Repertory is measured right before and after each peer, and a ratio is that of
-the mean of the two to the peer. "First update" is the time from the start of
-the process, imports included, until the first update; CleanRL does not report
-it, so it is the time of a whole run that ends soon after.
+The speed is the difference between a short and a long run, over whole processes
+with all threads and children, so that start and compilation cancel out, in
+environment steps per second of processor time and per second. Cases named
+`start_` measure the first update instead, from the start of the process,
+imports included: processor time, time and memory. Repertory is measured right
+before and after each peer, and a ratio is that of the mean of the two to the
+peer.
 """
 
 import collections
-import functools
-import statistics
-from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
 
 import figures
 import peer_cases
@@ -44,169 +44,134 @@ _CORES = flags.DEFINE_integer(
 _SECONDS = flags.DEFINE_float(
   'seconds', 1_800.0, 'Time limit of a run.', lower_bound=1.0
 )
-_CLEANRL = flags.DEFINE_string(
-  'cleanrl', None, 'Checkout of CleanRL; without one, its rows are omitted.'
+_CHECKOUTS = flags.DEFINE_string(
+  'checkouts',
+  None,
+  'Folder with checkouts `cleanrl` and `purejaxrl`; without one, their rows '
+  'are omitted.',
+)
+_NEWEST = flags.DEFINE_string(
+  'newest_python',
+  None,
+  'Python with Repertory and the newest TensorFlow; without one, its rows are '
+  'omitted.',
 )
 _PYTHON = flags.DEFINE_string(
   'peer_python', None, 'Python of the peers; default `python3.11` or `python3`.'
 )
 
+Costs = Mapping[str, float]
 
-class Speed(NamedTuple):
-  """Result of a measurement.
-
-  Attributes:
-    rates: Environment steps per second of processor time, and per second.
-    first_update: Processor time and time, in seconds, from the start of the
-      process until the first update.
-    is_bound: Whether `first_update` is an upper bound, from a whole run.
-  """
-
-  rates: tuple[float, float]
-  first_update: tuple[float, float]
-  is_bound: bool
+_SPEED: Sequence[str] = 'steps per CPU s', 'steps per s'
+_START: Sequence[str] = 'CPU s', 's', 'MiB'
+_DIGITS = {**dict.fromkeys(_SPEED, 0), 'CPU s': 1, 's': 1, 'MiB': 0}
 
 
-def measure(run: peer_cases.Run, machine: peer_processes.Machine) -> Speed:
+def measure(run: peer_cases.Run, machine: peer_processes.Machine) -> Costs:
   """Measures a run, and prints the result.
+
+  Returns:
+    Environment steps per second of processor time and per second. With a short
+    run only, those seconds from the start of the process until the first
+    update, and the memory (PSS) then.
 
   Raises:
     CannotRunError: If the run fails, exceeds the time limit or is too short.
   """
-  few, many = run.steps
-  many = few + round(_SCALE.value * (many - few))
-  short, long = (
+  few, *rest = run.steps
+  many = [few + round(_SCALE.value * (steps - few)) for steps in rest]
+  short, *long = (
     peer_processes.run(run.library, run.settings, steps, machine)
-    for steps in (few, many)
+    for steps in (few, *many)
   )
-  steps = long.report['steps'] - short.report['steps']
-  cpu, wall = long.cpu_seconds - short.cpu_seconds, long.seconds - short.seconds
-  if steps <= 0 or cpu <= 0 or wall <= 0:
-    raise peer_processes.CannotRunError(
-      f'too few steps to measure: {steps} more took {cpu:.1f} CPU s and '
-      f'{wall:.1f} s more'
-    )
-  first_update = short.report.get('first_update')
-  if first_update is None and run.library != 'cleanrl':
+  if not long and 'first_update' not in short.report:
     raise peer_processes.CannotRunError(f'no update in {few} steps')
-  first = (
-    (first_update['cpu_seconds'], first_update['seconds'])
-    if first_update
-    else (short.cpu_seconds, short.seconds)
-  )
-  by_cpu, by_wall = steps / cpu, steps / wall
-  print(
-    f'{run.name}: {by_cpu:,.0f} steps per CPU s, {by_wall:,.0f} per s',
-    flush=True,
-  )
-  return Speed((by_cpu, by_wall), first, first_update is None)
+  if not long:
+    found = dict(zip(_START, short.report['first_update']))
+  else:
+    steps = long[0].report['steps'] - short.report['steps']
+    cpu = long[0].cpu_seconds - short.cpu_seconds
+    wall = long[0].seconds - short.seconds
+    if min(steps, cpu, wall) <= 0:
+      raise peer_processes.CannotRunError(f'too few steps to measure: {steps}')
+    found = dict(zip(_SPEED, (steps / cpu, steps / wall)))
+  cells = ', '.join(f'{value:,.1f} {name}' for name, value in found.items())
+  print(f'{run.name}: {cells}', flush=True)
+  return found
 
 
-def tabulate(
-  title: str, found: Mapping[str, Sequence[Speed]]
-) -> rich.table.Table:
-  """Returns a table of the medians of the measurements, by name."""
-  table = rich.table.Table(title=title)
-  table.add_column('run by')
-  for column in ('steps per CPU s', 'steps per s', 'first update, CPU s',
-                 'first update, s'):  # fmt: skip
-    table.add_column(column, justify='right')
-  for name, speeds in found.items():
-    cells = [
-      f'{statistics.median(one.rates[i] for one in speeds):,.0f}'
-      for i in range(2)
-    ]
-    bound = '≤ ' if speeds[0].is_bound else ''
-    cells += [
-      f'{bound}{statistics.median(one.first_update[i] for one in speeds):.1f}'
-      for i in range(2)
-    ]
-    table.add_row(name, *cells)
-  return table
+def measure_case(
+  case: peer_cases.Case, machine: peer_processes.Machine
+) -> None:
+  """Measures ours, a peer, ours and so on, in rounds, and prints tables."""
+  print(f'{case.title} …', flush=True)
+  found, ratios = (collections.defaultdict(list) for _ in range(2))
+  left_out: dict[str, str] = {}
 
+  def measure_all(runs: Sequence[peer_cases.Run]) -> list[Costs]:
+    costs = [measure(run, machine) for run in runs]
+    for run, one in zip(runs, costs):
+      found[run.name,].append(one)
+    return costs
 
-Measures = Mapping[str, Callable[[], Speed]]
-
-
-class Rounds:
-  """Measurements of a case, in rounds that alternate with a reference.
-
-  Attributes:
-    found: Speeds by name.
-    rates: By names of a reference and of another, in each round: the mean of
-      the reference before and after, per CPU second and per second, and the
-      other's.
-    left_out: Why others could not be measured, by name.
-  """
-
-  def __init__(
-    self,
-    references: Measures,
-    others: Measures,
-  ):
-    self._references = references
-    self._others = others
-    self.found: dict[str, list[Speed]] = collections.defaultdict(list)
-    self.rates: dict[tuple[str, str], list[tuple[Sequence[float], ...]]] = (
-      collections.defaultdict(list)
-    )
-    self.left_out: dict[str, str] = {}
-
-  def add(self) -> None:
-    """Measures the references, another, the references, and so on."""
-    before = self._measure_references()
-    for name, measure_other in self._others.items():
-      if name in self.left_out:
+  def measure_round() -> None:
+    before = measure_all(case.ours)
+    for run in case.peers:
+      if run.name in left_out:
         continue
       try:
-        speed = measure_other()
+        [costs] = measure_all([run])
       except peer_processes.CannotRunError as error:
-        self.left_out[name] = str(error)
+        left_out[run.name] = str(error)
         continue
-      self.found[name].append(speed)
-      after = self._measure_references()
-      for one, *both in zip(self._references, before, after):
-        means = [*map(statistics.mean, zip(*(r.rates for r in both)))]
-        self.rates[one, name].append((means, speed.rates))
+      after = measure_all(case.ours)
+      for one, a, b in zip(case.ours, before, after):
+        ratios[one.name, run.name].append(
+          {key: (a[key] + b[key]) / 2 / costs[key] for key in costs}
+        )
       before = after
 
-  def _measure_references(self) -> list[Speed]:
-    speeds = [measure_one() for measure_one in self._references.values()]
-    for name, speed in zip(self._references, speeds):
-      self.found[name].append(speed)
-    return speeds
-
-  def tabulate_ratios(self) -> rich.table.Table:
-    """Returns a table of medians, with minimum and maximum."""
-    table = rich.table.Table(title='Steps per second, first / second')
-    for column in ('first', 'second'):
-      table.add_column(column)
-    for column in ('per CPU s', 'per s'):
-      table.add_column(column, justify='right')
-    for names, rates in self.rates.items():
-      ratios = [[a / b for a, b in zip(*pair)] for pair in rates]
-      table.add_row(*names, *(figures.spread(one, 2) for one in zip(*ratios)))
-    return table
-
-
-def print_case(title: str, references: Measures, others: Measures) -> None:
-  """Measures a case and prints its tables."""
-  print(f'{title} …', flush=True)
-  found = Rounds(references, others)
   try:
     for _ in range(_ROUNDS.value):
-      found.add()
+      measure_round()
   except peer_processes.CannotRunError as error:
     print(f'Ended early: the reference, {error}', flush=True)
-  console = rich.console.Console(width=110)
-  console.print(tabulate(title, found.found))
-  console.print(found.tabulate_ratios())
-  for name, reason in found.left_out.items():
+  print_table(case.title, ['run by'], found, _DIGITS)
+  if ratios:
+    print_table('First / second', ['first', 'second'], ratios)
+  for name, reason in left_out.items():
     print(f'Omitted: {name}, {reason}', flush=True)
 
 
+def print_table(
+  title: str,
+  headers: Sequence[str],
+  rows: Mapping[tuple[str, ...], Sequence[Costs]],
+  digits: Mapping[str, int] | None = None,
+) -> None:
+  """Prints medians, with minimum and maximum.
+
+  Args:
+    title: Title of the table.
+    headers: Headers of the names of rows.
+    rows: Values of each round, by names of the row.
+    digits: Number of decimal places by column; None for 2.
+  """
+  table = rich.table.Table(*headers, title=title)
+  for names, values in rows.items():
+    if not table.rows:
+      for column in values[0]:
+        table.add_column(column, justify='right')
+    cells = (
+      figures.spread([one[key] for one in values], (digits or {}).get(key, 2))
+      for key in values[0]
+    )
+    table.add_row(*names, *cells)
+  rich.console.Console(width=120).print(table)
+
+
 def main(_) -> None:
-  """Prints tables for each case."""
+  """Prints the processor, versions, and tables for each case."""
   known = peer_cases.CASES
   names = _CASES.value or list(known)
   unknown = sorted(set(names) - set(known))
@@ -215,15 +180,17 @@ def main(_) -> None:
       f'--cases must be of {", ".join(known)}; got {", ".join(unknown)}.'
     )
   machine = peer_processes.Machine(
-    _CORES.value, _SECONDS.value, _PYTHON.value, _CLEANRL.value
+    _CORES.value, _SECONDS.value, _PYTHON.value, _CHECKOUTS.value, _NEWEST.value
   )
-  for name in names:
-    case = known[name]
-    ours, peers = (
-      {run.name: functools.partial(measure, run, machine) for run in runs}
-      for runs in (case.ours, case.peers)
-    )
-    print_case(case.title, ours, peers)
+  cases = [known[name] for name in names]
+  print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
+  runs = (run for case in cases for run in (*case.ours, *case.peers))
+  for library in dict.fromkeys(run.library for run in runs):
+    with contextlib.suppress(peer_processes.CannotRunError):
+      versions = peer_processes.versions(library, machine)
+      print(f'{library}: {versions}', flush=True)
+  for case in cases:
+    measure_case(case, machine)
 
 
 if __name__ == '__main__':

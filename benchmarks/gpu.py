@@ -125,7 +125,7 @@ def describe_machine(names: Sequence[str]) -> list[str]:
   lines = [
     f'Repertory {repertory.__version__}, TensorFlow {tf.__version__}, Python '
     f'{platform.python_version()}',
-    f'CPU: {len(os.sched_getaffinity(0))} cores of {_processor()}',
+    f'CPU: {len(os.sched_getaffinity(0))} cores of {figures.processor()}',
   ]
   gpus = tf.config.list_physical_devices('GPU')
   for gpu in gpus:
@@ -149,12 +149,6 @@ def describe_machine(names: Sequence[str]) -> list[str]:
     f'TF_FORCE_GPU_ALLOW_GROWTH={growth}'
   )
   return lines
-
-
-def _processor() -> str:
-  with open('/proc/cpuinfo') as file:
-    found = [line for line in file if line.startswith('model name')]
-  return found[0].partition(':')[2].strip() if found else platform.machine()
 
 
 def _driver() -> str:

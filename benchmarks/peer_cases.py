@@ -1,9 +1,12 @@
 """Identical training tasks for several libraries."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 CARTPOLE, PENDULUM = 'CartPole-v1', 'Pendulum-v1'
+_BASELINES = {'stable_baselines3': 'Stable-Baselines3', 'sbx': 'SBX (JAX)'}
+
+Steps = tuple[int] | tuple[int, int]
 
 
 class Run(NamedTuple):
@@ -14,13 +17,13 @@ class Run(NamedTuple):
     library: Name of the library in `peer_processes`.
     settings: Settings of its script, besides the steps.
     steps: Steps of the short run, which includes the first updates, and of the
-      long one.
+      long one; a short one alone measures the first update.
   """
 
   name: str
   library: str
   settings: Mapping[str, Any]
-  steps: tuple[int, int]
+  steps: Steps
 
 
 class Case(NamedTuple):
@@ -42,49 +45,49 @@ def ours(
   agent: str,
   environment: str,
   settings: Mapping[str, Any],
-  steps: tuple[int, int],
+  steps: Steps,
   *,
   environments: int = 1,
-  one_by_one: bool = False,
+  **more: Any,
 ) -> Run:
-  """Returns a run of Repertory."""
+  """Returns a run of Repertory.
+
+  By default, XLA is only used where a run is long enough. Here it always is, so
+  that its compilation is part of the short run as of the long one.
+  """
   arguments = {
     'agent': agent,
     'environment': environment,
     'environments': environments,
-    'settings': settings,
-    'one_by_one': one_by_one,
+    'settings': {'jit_compile': True, **settings},
+    **more,
   }
   return Run(name, 'repertory', arguments, steps)
 
 
 def in_both_ways(
-  agent: str, settings: Mapping[str, Any], steps: tuple[int, int], size: int
-) -> tuple[Run, Run]:
+  agent: str, settings: Mapping[str, Any], steps: Steps, size: int
+) -> tuple[Run, ...]:
   """Returns runs of CartPole as a vectorized batch, and as a loop."""
-
-  def run(name: str, one_by_one: bool) -> Run:
-    environment = f'gym:{CARTPOLE}'
-    return ours(
-      name, agent, environment, settings, steps,
+  return tuple(
+    ours(
+      name, agent, f'gym:{CARTPOLE}', settings, steps,
       environments=size, one_by_one=one_by_one,
-    )  # fmt: skip
-
-  return run('ours, arrays', False), run('ours, one by one', True)
+    )
+    for one_by_one, name in enumerate(['ours, arrays', 'ours, one by one'])
+  )  # fmt: skip
 
 
 def baselines(
-  library: str,
   algorithm: str,
   environment: str,
   settings: Mapping[str, Any],
-  steps: tuple[int, int],
+  steps: Steps,
   *,
   environments: int = 1,
   **more: Any,
-) -> Run:
-  """Returns a run of Stable-Baselines3 or of SBX."""
-  name = {'stable_baselines3': 'Stable-Baselines3', 'sbx': 'SBX (JAX)'}[library]
+) -> tuple[Run, ...]:
+  """Returns runs of Stable-Baselines3 and, unless of A2C, of SBX."""
   arguments = {
     'algorithm': algorithm,
     'environment': environment,
@@ -92,15 +95,20 @@ def baselines(
     'settings': settings,
     **more,
   }
-  return Run(f'{name} {algorithm}', library, arguments, steps)
+  return tuple(
+    Run(f'{name} {algorithm}', library, arguments, steps)
+    for library, name in _BASELINES.items()
+    if library == 'stable_baselines3' or algorithm != 'A2C'
+  )
 
 
 def cleanrl(
-  script: str, flags: Mapping[str, Any], steps: tuple[int, int]
-) -> Run:
-  """Returns a run of a script of CleanRL."""
-  return Run(
-    f'CleanRL {script}', 'cleanrl', {'script': script, 'flags': flags}, steps
+  scripts: Sequence[str], flags: Mapping[str, Any], steps: Steps
+) -> tuple[Run, ...]:
+  """Returns runs of scripts of CleanRL."""
+  return tuple(
+    Run(f'CleanRL {one}', 'cleanrl', {'script': one, 'flags': flags}, steps)
+    for one in scripts
   )
 
 
@@ -109,7 +117,7 @@ def dm_acme(
   environment: str,
   sizes: tuple[int, ...],
   settings: Mapping[str, Any],
-  steps: tuple[int, int],
+  steps: Steps,
 ) -> Run:
   """Returns a run of dm-acme, with one environment in a process."""
   arguments = {
@@ -121,6 +129,14 @@ def dm_acme(
   return Run(f'dm-acme {algorithm}', 'dm_acme', arguments, steps)
 
 
+# ε is 0.05 from the first step on: a random action needs no pass through the
+# network, so the share of random actions must be the same in all runs.
+_EPSILON = {
+  'epsilon_base': 0.05,
+  'epsilon_exponent': 0.0,
+  'epsilon_anneal_steps': 0,
+}
+_EPSILON_OF_SCRIPTS = {'start-e': 0.05, 'end-e': 0.05}
 _DQN_STEPS = (1_040, 31_040)
 _DQN = {
   'batch_size': 32,
@@ -133,20 +149,15 @@ _DQN = {
   'min_replay_size': 1_000,
   'max_replay_size': 10_000,
   'target_update_period': 125,
-  'epsilon_base': 0.05,
-  'epsilon_exponent': 0.0,
-  'epsilon_anneal_steps': 0,
+  **_EPSILON,
 }
-
 
 _PENDULUM = f'gym:{PENDULUM}'
 _CARTPOLE = f'gym:{CARTPOLE}'
-_BOTH = ('stable_baselines3', 'sbx')
 
 
 def _run_dqn(name: str, **changes: Any) -> Run:
-  settings = {**_DQN, **changes}
-  return ours(name, 'dqn', _CARTPOLE, settings, _DQN_STEPS)
+  return ours(name, 'dqn', _CARTPOLE, {**_DQN, **changes}, _DQN_STEPS)
 
 
 def _dqn_of_peers(num_updates: int) -> tuple[Run, ...]:
@@ -166,22 +177,24 @@ def _dqn_of_peers(num_updates: int) -> tuple[Run, ...]:
     'exploration_final_eps': 0.05,
     'policy_kwargs': {'net_arch': [120, 84]},
   }
-  return tuple(
-    baselines(library, 'DQN', CARTPOLE, settings, _DQN_STEPS)
-    for library in _BOTH
-  )
+  return baselines('DQN', CARTPOLE, settings, _DQN_STEPS)
 
 
 def _make_off_policy(
-  agent: str, algorithm: str, script: str, flags: dict[str, Any]
+  agent: str,
+  algorithm: str,
+  scripts: Sequence[str],
+  flags: dict[str, Any],
+  **more: Any,
 ) -> Case:
   """Off-policy agent with an update every step, batches of 256 and 256-256.
 
   Args:
     agent: Name in Repertory.
     algorithm: Name in Stable-Baselines3 and SBX.
-    script: Script of CleanRL.
-    flags: Further flags of the script.
+    scripts: Scripts of CleanRL.
+    flags: Further flags of the scripts.
+    **more: Further arguments of the script of Stable-Baselines3 and SBX.
   """
   steps = (1_040, 4_040)
   theirs = {
@@ -202,45 +215,43 @@ def _make_off_policy(
     '256-256',
     (ours('ours', agent, _PENDULUM, {}, steps),),
     (
-      *(
-        baselines(library, algorithm, PENDULUM, theirs, steps)
-        for library in _BOTH
-      ),
-      cleanrl(script, flags, steps),
+      *baselines(algorithm, PENDULUM, theirs, steps, **more),
+      *cleanrl(scripts, flags, steps),
     ),
   )
 
 
 _PPO_STEPS = (2_048, 409_600)
+_MINIBATCHES = {'unroll_length': 128, 'num_epochs': 4, 'num_minibatches': 4}
+_MINIBATCHES_OF_SCRIPTS = {
+  'env-id': CARTPOLE,
+  'num-envs': 8,
+  'num-steps': 128,
+  'num-minibatches': 4,
+  'update-epochs': 4,
+}
+_ANAKIN_STEPS = (204_800, 2_252_800)
 _A2C_STEPS = (640, 2_000_640)
-_D4PG_SIZES = (256, 256)
-_LSTM_SIZES = (50, 50)
 
 CASES = {
-  # ε is 0.05 from the first step on: a random action needs no pass through the
-  # network, so the share of random actions must be the same in all runs.
   'dqn_cartpole': Case(
     'DQN, CartPole, 1 environment, batch 32, an update every 4 steps, 120-84, '
     'uniform, without double',
     (_run_dqn('ours'),),
     (
       *_dqn_of_peers(1),
-      *(
-        cleanrl(
-          script,
-          {
-            'env-id': CARTPOLE,
-            'batch-size': 32,
-            'buffer-size': 10_000,
-            'learning-starts': 1_000,
-            'train-frequency': 4,
-            'target-network-frequency': 500,
-            'start-e': 0.05,
-            'end-e': 0.05,
-          },
-          _DQN_STEPS,
-        )
-        for script in ('dqn.py', 'dqn_jax.py')
+      *cleanrl(
+        ['dqn.py', 'dqn_jax.py'],
+        {
+          'env-id': CARTPOLE,
+          'batch-size': 32,
+          'buffer-size': 10_000,
+          'learning-starts': 1_000,
+          'train-frequency': 4,
+          'target-network-frequency': 500,
+          **_EPSILON_OF_SCRIPTS,
+        },
+        _DQN_STEPS,
       ),
     ),
   ),
@@ -277,12 +288,16 @@ CASES = {
   ),
   # By default, the script updates the policy twice, every other step.
   'sac_pendulum': _make_off_policy(
-    'sac', 'SAC', 'sac_continuous_action.py', {'policy-frequency': 1}
+    'sac', 'SAC', ['sac_continuous_action.py'], {'policy-frequency': 1}
   ),
-  # All update the policy every other step, by default. Stable-Baselines3 and
-  # SBX act without noise, whose cost is negligible.
+  # All update the policy every other step, by default. Only Stable-Baselines3
+  # and SBX act without noise by default.
   'td3_pendulum': _make_off_policy(
-    'td3', 'TD3', 'td3_continuous_action.py', {}
+    'td3',
+    'TD3',
+    ['td3_continuous_action.py', 'td3_continuous_action_jax.py'],
+    {},
+    sigma=0.1,
   ),
   'd4pg_pendulum': Case(
     'D4PG, Pendulum, 1 environment, batch 256, an update every 8 steps, '
@@ -292,42 +307,66 @@ CASES = {
         'ours',
         'd4pg',
         _PENDULUM,
-        {'samples_per_insert': 32.0, 'hidden_sizes': _D4PG_SIZES},
+        {'samples_per_insert': 32.0, 'hidden_sizes': (256, 256)},
         (1_200, 25_200),
       ),
     ),
-    (dm_acme('D4PG', PENDULUM, _D4PG_SIZES, {}, (1_200, 7_200)),),
+    (dm_acme('D4PG', PENDULUM, (256, 256), {}, (1_200, 7_200)),),
   ),
   'ppo_cartpole': Case(
     'PPO, CartPole, 8 environments of 128 steps, 4 × 4, 64-64 with tanh',
+    in_both_ways('ppo', _MINIBATCHES, _PPO_STEPS, 8),
+    (
+      *baselines(
+        'PPO',
+        CARTPOLE,
+        {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256},
+        _PPO_STEPS,
+        environments=8,
+      ),
+      *cleanrl(['ppo.py'], _MINIBATCHES_OF_SCRIPTS, _PPO_STEPS),
+    ),
+  ),
+  'pqn_cartpole': Case(
+    'PQN, CartPole, 8 environments of 128 steps, 4 × 4, 120-84 with layer '
+    'normalization',
     in_both_ways(
-      'ppo',
-      {'unroll_length': 128, 'num_epochs': 4, 'num_minibatches': 4},
+      'pqn',
+      {'hidden_sizes': (120, 84), **_MINIBATCHES, **_EPSILON},
       _PPO_STEPS,
       8,
     ),
+    cleanrl(
+      ['pqn.py'],
+      {**_MINIBATCHES_OF_SCRIPTS, **_EPSILON_OF_SCRIPTS},
+      _PPO_STEPS,
+    ),
+  ),
+  'ppo_anakin': Case(
+    'PPO, compiled CartPole, 64 environments of 32 steps, 4 × 4, 64-64, tanh',
     (
-      *(
-        baselines(
-          library,
-          'PPO',
-          CARTPOLE,
-          {'n_steps': 128, 'n_epochs': 4, 'batch_size': 256},
-          _PPO_STEPS,
-          environments=8,
-        )
-        for library in _BOTH
+      ours(
+        'ours, anakin',
+        'ppo',
+        'tensor:cartpole',
+        {**_MINIBATCHES, 'unroll_length': 32},
+        _ANAKIN_STEPS,
+        environments=64,
+        topology='anakin',
       ),
-      cleanrl(
-        'ppo.py',
+    ),
+    (
+      Run(
+        'PureJaxRL ppo.py',
+        'purejaxrl',
         {
-          'env-id': CARTPOLE,
-          'num-envs': 8,
-          'num-steps': 128,
-          'num-minibatches': 4,
-          'update-epochs': 4,
+          'ENV_NAME': CARTPOLE,
+          'NUM_ENVS': 64,
+          'NUM_STEPS': 32,
+          'NUM_MINIBATCHES': 4,
+          'UPDATE_EPOCHS': 4,
         },
-        _PPO_STEPS,
+        _ANAKIN_STEPS,
       ),
     ),
   ),
@@ -339,16 +378,13 @@ CASES = {
       _A2C_STEPS,
       64,
     ),
-    (
-      baselines(
-        'stable_baselines3',
-        'A2C',
-        CARTPOLE,
-        {'n_steps': 5},
-        _A2C_STEPS,
-        environments=64,
-        shared_sizes=(64, 64),
-      ),
+    baselines(
+      'A2C',
+      CARTPOLE,
+      {'n_steps': 5},
+      _A2C_STEPS,
+      environments=64,
+      shared_sizes=(64, 64),
     ),
   ),
   'impala_lstm': Case(
@@ -361,7 +397,7 @@ CASES = {
         {
           'unroll_length': 20,
           'batch_size': 16,
-          'hidden_sizes': _LSTM_SIZES,
+          'hidden_sizes': (50, 50),
           'core': 'lstm',
           'core_size': 20,
         },
@@ -372,7 +408,7 @@ CASES = {
       dm_acme(
         'IMPALA',
         CARTPOLE,
-        _LSTM_SIZES,
+        (50, 50),
         {
           'sequence_length': 20,
           'sequence_period': 20,
@@ -401,15 +437,40 @@ CASES = {
         environments=16,
       ),
     ),
-    (
-      baselines(
-        'stable_baselines3',
-        'A2C',
-        'ALE/Pong-v5',
-        {'n_steps': 5},
-        (160, 8_160),
-        environments=16,
-      ),
+    baselines(
+      'A2C', 'ALE/Pong-v5', {'n_steps': 5}, (160, 8_160), environments=16
     ),
   ),
 }
+
+
+def _make_start(case: Case) -> Case:
+  """The first update of a case, on two stacks and in two libraries."""
+  first, *others = (
+    run._replace(steps=run.steps[:1])
+    for run in (case.ours[0], *case.peers)
+    if run.library in ('repertory', *_BASELINES)
+  )
+  newest = first._replace(name='ours, newest', library='repertory_newest')
+  settings = {**newest.settings, 'is_warm': True}
+  warm = newest._replace(name='ours, newest, XLA cached', settings=settings)
+  return Case(
+    f'First update: {case.title}',
+    (first._replace(name='ours'),),
+    (newest, warm, *others),
+  )
+
+
+for _name in ('dqn_cartpole', 'ppo_cartpole', 'sac_pendulum'):
+  CASES[f'start_{_name}'] = _make_start(CASES[_name])
+CASES['start_distributed'] = Case(
+  'First update: DQN, CartPole, `distributed` in processes',
+  tuple(
+    ours(
+      f'{number} actors', 'dqn', _CARTPOLE, _DQN, (2_000,),
+      topology='distributed', num_actors=number,
+    )
+    for number in (2, 8)
+  ),
+  (),
+)  # fmt: skip

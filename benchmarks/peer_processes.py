@@ -39,7 +39,7 @@ _REQUIREMENTS = {
     'jax==0.10.2',
     'optax==0.2.8',
   ),
-  # For the scripts of 2023 and later. They expect `final_observation` from a
+  # For the scripts since July 2025. They expect `final_observation` from a
   # vector environment, which Gymnasium 1 no longer has, so they fail at the
   # first time limit; and 0.29 does not work with NumPy 2.
   'cleanrl': (
@@ -48,10 +48,19 @@ _REQUIREMENTS = {
     'jax==0.6.2',
     'numpy==1.26.4',
     'optax==0.2.5',
-    'stable-baselines3==2.3.2',  # The replay buffer of some scripts.
-    'tensorboard==2.20.0',
+    'tensorboard==2.21.0',
     'torch==2.13.0',
     'tyro==1.0.17',
+  ),
+  # Later versions of gymnax return other values from a step.
+  'purejaxrl': (
+    'brax==0.14.2',
+    'distrax==0.1.5',
+    'flax==0.11.2',
+    'gymnax==0.0.9',
+    'jax==0.6.2',
+    'navix==0.7.4',
+    'optax==0.2.8',
   ),
   # The newest versions that fit dm-acme, which needs TensorFlow with CUDA. Its
   # adders need this Reverb: 0.7.2 lacks an argument they use.
@@ -77,10 +86,26 @@ _NEEDS_OUR_PYTHON = ('dm_acme',)
 # SBX has the interface of Stable-Baselines3.
 _SCRIPTS = {
   'repertory': 'repertory_run.py',
+  'repertory_newest': 'repertory_run.py',
   'stable_baselines3': 'stable_baselines3_run.py',
   'sbx': 'stable_baselines3_run.py',
   'dm_acme': 'dm_acme_run.py',
+  'purejaxrl': 'purejaxrl_run.py',
 }
+# Scripts in a folder of the library's name, of a checkout.
+_CHECKED_OUT = ('cleanrl', 'purejaxrl')
+# Packages whose versions are printed.
+_PACKAGES = (
+  'dm-acme', 'flax', 'gymnasium', 'jax', 'numpy', 'sbx-rl', 'stable-baselines3',
+  'tensorflow', 'tensorflow-cpu', 'torch',
+)  # fmt: skip
+_PRINT_VERSIONS = (
+  'import importlib.metadata, platform, sys; '
+  'found = {one.name.replace("_", "-"): one.version '
+  'for one in importlib.metadata.distributions()}; '
+  'print(f"Python {platform.python_version()}", '
+  '*(f"{n} {found[n]}" for n in sys.argv[1:] if n in found), sep=", ")'
+)
 
 
 class CannotRunError(Exception):
@@ -108,25 +133,31 @@ class Machine(NamedTuple):
     cores: Number of cores; 0 for all.
     seconds: Time limit of a process.
     python: Python of the peers; None for `python3.11` or `python3`.
-    cleanrl: Checkout of CleanRL, or None.
+    checkouts: Folder with checkouts of libraries that are no packages, or None.
+    newest: Python with Repertory and the newest TensorFlow, or None.
   """
 
   cores: int
   seconds: float
   python: str | None
-  cleanrl: str | None
+  checkouts: str | None
+  newest: str | None
 
 
 def install(library: str, machine: Machine) -> str:
-  """Creates the library's virtual environment; returns its Python.
+  """Creates the library's virtual environment, if any; returns its Python.
 
   Raises:
     CannotRunError: If it cannot be created.
   """
   if library == 'repertory':
     return sys.executable
-  if library == 'cleanrl':
-    _check_cleanrl(machine.cleanrl)
+  if library == 'repertory_newest':
+    if machine.newest is None:
+      raise CannotRunError('no Python was named: --newest_python=<path>')
+    return os.path.abspath(machine.newest)
+  if library in _CHECKED_OUT:
+    _find_scripts(library, machine)
   directory = _PEERS / library
   python = str(directory / 'bin' / 'python')
   done = directory / '.done'
@@ -149,6 +180,17 @@ def install(library: str, machine: Machine) -> str:
   return python
 
 
+def versions(library: str, machine: Machine) -> str:
+  """Returns the installed versions of Python and of the main packages.
+
+  Raises:
+    CannotRunError: If the library cannot be installed.
+  """
+  python = install(library, machine)
+  command = [python, '-c', _PRINT_VERSIONS, *_PACKAGES]
+  return _call(command, machine.seconds).strip()
+
+
 def run(
   library: str, settings: Mapping[str, Any], steps: int, machine: Machine
 ) -> Costs:
@@ -157,50 +199,57 @@ def run(
   Args:
     library: Name of the library.
     settings: Settings of its script, besides the steps; for CleanRL, `script`
-      and `flags`.
+      and `flags`. With `is_warm`, a first run fills XLA's cache; in all others
+      it is empty.
     steps: Environment steps.
 
   Raises:
     CannotRunError: If it fails or exceeds the time limit.
   """
   python = install(library, machine)
+  variables, scripts = {}, _HERE / 'peers'
+  if library in _CHECKED_OUT:
+    scripts = _find_scripts(library, machine)
+    variables['PYTHONPATH'] = f'{scripts}{os.pathsep}{scripts.parent}'
   with tempfile.TemporaryDirectory() as directory:
-    report = os.path.join(directory, 'report.jsonl')
-    before, started = figures.children_seconds(), time.monotonic()
-    path = None
-    if library == 'cleanrl':
-      path = os.path.abspath(_check_cleanrl(machine.cleanrl))
-      flags = {**settings['flags'], 'total-timesteps': steps}
-      script = os.path.join(path, 'cleanrl', settings['script'])
-      command = [python, script, *(f'--{n}={v}' for n, v in flags.items())]
-    else:
-      case = {
-        'seed': 1,
-        **settings,
-        'library': library,
-        'steps': steps,
-        'started': started,
-        'report': report,
-      }
-      script = str(_HERE / 'peers' / _SCRIPTS[library])
-      command = [python, script, json.dumps(case)]
-    _call(command, machine.seconds, machine, directory, path)
+    variables['REPERTORY_XLA_CACHE'] = os.path.join(directory, 'xla')
+    report = pathlib.Path(directory, 'report.jsonl')
+    before = started = 0.0
+    for _ in range(2 if settings.get('is_warm') else 1):
+      report.write_text('')
+      before, started = figures.children_seconds(), time.monotonic()
+      if library == 'cleanrl':
+        flags = {**settings['flags'], 'total-timesteps': steps}
+        script = scripts / settings['script']
+        arguments = [f'--{name}={value}' for name, value in flags.items()]
+      else:
+        case = {
+          'seed': 1,
+          **settings,
+          'library': library,
+          'steps': steps,
+          'started': started,
+          'report': str(report),
+        }
+        script = _HERE / 'peers' / _SCRIPTS[library]
+        arguments = [json.dumps(case)]
+      command = [python, str(script), *arguments]
+      _call(command, machine.seconds, machine, directory, variables)
     costs = figures.children_seconds() - before, time.monotonic() - started
-    report_values = {'steps': steps}
-    if os.path.exists(report):
-      with open(report) as file:
-        for line in file:
-          report_values.update(json.loads(line))
-  return Costs(*costs, report_values)
+    values = {'steps': steps}
+    for line in report.read_text().splitlines():
+      values.update(json.loads(line))
+  return Costs(*costs, values)
 
 
-def _check_cleanrl(checkout: str | None) -> str:
-  """Returns the path of the checkout if it exists."""
-  if checkout is None:
-    raise CannotRunError('no checkout was named: --cleanrl=<path>')
-  if not os.path.isdir(os.path.join(checkout, 'cleanrl')):
-    raise CannotRunError(f'no checkout of CleanRL: {checkout}')
-  return checkout
+def _find_scripts(library: str, machine: Machine) -> pathlib.Path:
+  """Returns the folder of the scripts of a checkout if it exists."""
+  if machine.checkouts is None:
+    raise CannotRunError('no checkouts were named: --checkouts=<folder>')
+  scripts = pathlib.Path(machine.checkouts, library, library).absolute()
+  if not scripts.is_dir():
+    raise CannotRunError(f'there is no folder {scripts}')
+  return scripts
 
 
 def _call(
@@ -208,7 +257,7 @@ def _call(
   seconds: float,
   machine: Machine | None = None,
   directory: str | None = None,
-  path: str | None = None,
+  variables: Mapping[str, str] | None = None,
 ) -> str:
   """Returns the output of a command; kills all its processes on time-out.
 
@@ -217,7 +266,7 @@ def _call(
     seconds: Time limit.
     machine: Resources of the process; None for all cores.
     directory: Working directory; None for that of this process.
-    path: Additional search path for Python modules, or None.
+    variables: Additional environment variables.
 
   Raises:
     CannotRunError: If it fails or exceeds the time limit, with the last line
@@ -229,8 +278,7 @@ def _call(
   cores = machine.cores if machine else 0
   if cores:
     environment['OMP_NUM_THREADS'] = str(cores)
-  if path is not None:
-    environment['PYTHONPATH'] = path
+  environment.update(variables or {})
   chosen = sorted(os.sched_getaffinity(0))[-cores:]
   with tempfile.TemporaryFile('w+') as errors:
     process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""Training with Repertory in one process, as with the peers' scripts.
+"""Training with Repertory, in the topology `single` by default.
 
 With `one_by_one`, environments are stepped in a loop, as by the `DummyVecEnv`
 of Stable-Baselines3, and not as arrays.
@@ -49,15 +49,18 @@ def main():
       },
       directory=directory,
       seed=case['seed'],
+      num_actors=case.get('num_actors', 1),
       environments_per_actor=case['environments'],
       evaluation_episodes=0,
       checkpoint_replay=False,
     )
-    if case['one_by_one']:
+    if case.get('one_by_one'):
       factory = _OneByOne(case['environment'])
       experiment = dataclasses.replace(experiment, environment_factory=factory)
     _report_first_update(experiment.builder, report)
-    result = launch.run(experiment, 'single', display=False)
+    topology = case.get('topology', 'single')
+    launch_type = 'local_mp' if topology == 'distributed' else 'local_mt'
+    result = launch.run(experiment, topology, launch_type, display=False)
   report.write(steps=result.status.steps)
 
 

@@ -1,17 +1,49 @@
 """Report file from the libraries' scripts to the benchmark."""
 
+import contextlib
+import glob
 import json
-import resource
+import os
+import re
 import time
 
 
+def _measure_tree(root):
+  """Returns the costs of a process and its descendants, ended ones included.
+
+  Returns:
+    Processor time in seconds, and memory (PSS) in MiB.
+  """
+  parents, seconds, mebibytes = {}, {}, 0.0
+  for path in glob.glob('/proc/[0-9]*'):
+    with contextlib.suppress(OSError):
+      with open(f'{path}/stat') as file:
+        # The name, in parentheses, may contain spaces.
+        fields = file.read().rpartition(')')[2].split()
+      pid = int(os.path.basename(path))
+      parents[pid] = int(fields[1])
+      seconds[pid] = sum(map(int, fields[11:15])) / os.sysconf('SC_CLK_TCK')
+  tree = {root}
+  while new := {pid for pid, one in parents.items() if one in tree} - tree:
+    tree |= new
+  for pid in tree:
+    with (
+      contextlib.suppress(OSError),
+      open(f'/proc/{pid}/smaps_rollup') as file,
+    ):
+      found = re.search(r'^Pss: +(\d+) kB', file.read(), re.MULTILINE)
+      mebibytes += int(found[1]) / 2**10
+  return sum(seconds[pid] for pid in tree), mebibytes
+
+
 class Report:
-  """Writes lines of JSON."""
+  """Writes lines of JSON. Processes of a run may have copies."""
 
   def __init__(self, case):
     """Reads `report`, a path, and `started`, a time of `time.monotonic`."""
     self._path = case['report']
     self._started = case['started']
+    self._root = os.getpid()
 
   def write(self, **values):
     """Adds a line."""
@@ -25,12 +57,9 @@ class Report:
     def first(*args, **kwargs):
       result = update(*args, **kwargs)
       setattr(owner, method, update)
-      usages = map(
-        resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-      )
-      cpu = sum(usage.ru_utime + usage.ru_stime for usage in usages)
       seconds = time.monotonic() - self._started
-      self.write(first_update={'cpu_seconds': cpu, 'seconds': seconds})
+      cpu_seconds, mebibytes = _measure_tree(self._root)
+      self.write(first_update=(cpu_seconds, seconds, mebibytes))
       return result
 
     setattr(owner, method, first)

@@ -8,10 +8,12 @@ import json
 import sys
 
 import gymnasium
+import numpy as np
 import reports
 import torch
 from stable_baselines3.common import (
   env_util,
+  noise,
   torch_layers,
   vec_env,
 )
@@ -63,6 +65,9 @@ def main():
       'features_extractor_kwargs': {'sizes': sizes},
       'net_arch': [],
     }
+  if sigma := case.get('sigma'):
+    zeros = np.zeros(environments.action_space.shape)
+    settings['action_noise'] = noise.NormalActionNoise(zeros, zeros + sigma)
   algorithm = getattr(
     importlib.import_module(case['library']), case['algorithm']
   )
