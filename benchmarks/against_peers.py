@@ -93,16 +93,16 @@ def measure(run: peer_cases.Run, machine: peer_processes.Machine) -> Costs:
     cpu = long[0].cpu_seconds - short.cpu_seconds
     wall = long[0].seconds - short.seconds
     if min(steps, cpu, wall) <= 0:
-      raise peer_processes.CannotRunError(f'too few steps to measure: {steps}')
+      raise peer_processes.CannotRunError(
+        f'too few steps: {steps} more took {cpu:.1f} CPU s, {wall:.1f} s more'
+      )
     found = dict(zip(_SPEED, (steps / cpu, steps / wall)))
   cells = ', '.join(f'{value:,.1f} {name}' for name, value in found.items())
   print(f'{run.name}: {cells}', flush=True)
   return found
 
 
-def measure_case(
-  case: peer_cases.Case, machine: peer_processes.Machine
-) -> None:
+def compare(case: peer_cases.Case, machine: peer_processes.Machine) -> None:
   """Measures ours, a peer, ours and so on, in rounds, and prints tables."""
   print(f'{case.title} …', flush=True)
   found, ratios = (collections.defaultdict(list) for _ in range(2))
@@ -137,8 +137,7 @@ def measure_case(
   except peer_processes.CannotRunError as error:
     print(f'Ended early: the reference, {error}', flush=True)
   print_table(case.title, ['run by'], found, _DIGITS)
-  if ratios:
-    print_table('First / second', ['first', 'second'], ratios)
+  print_table('First / second', ['first', 'second'], ratios)
   for name, reason in left_out.items():
     print(f'Omitted: {name}, {reason}', flush=True)
 
@@ -149,7 +148,7 @@ def print_table(
   rows: Mapping[tuple[str, ...], Sequence[Costs]],
   digits: Mapping[str, int] | None = None,
 ) -> None:
-  """Prints medians, with minimum and maximum.
+  """Prints medians, with minimum and maximum, if there are any.
 
   Args:
     title: Title of the table.
@@ -157,6 +156,8 @@ def print_table(
     rows: Values of each round, by names of the row.
     digits: Number of decimal places by column; None for 2.
   """
+  if not rows:
+    return
   table = rich.table.Table(*headers, title=title)
   for names, values in rows.items():
     if not table.rows:
@@ -187,10 +188,9 @@ def main(_) -> None:
   runs = (run for case in cases for run in (*case.ours, *case.peers))
   for library in dict.fromkeys(run.library for run in runs):
     with contextlib.suppress(peer_processes.CannotRunError):
-      versions = peer_processes.versions(library, machine)
-      print(f'{library}: {versions}', flush=True)
+      print(library, peer_processes.versions(library, machine), flush=True)
   for case in cases:
-    measure_case(case, machine)
+    compare(case, machine)
 
 
 if __name__ == '__main__':

@@ -230,7 +230,7 @@ _MINIBATCHES_OF_SCRIPTS = {
   'num-minibatches': 4,
   'update-epochs': 4,
 }
-_ANAKIN_STEPS = (204_800, 2_252_800)
+_ANAKIN_STEPS = (204_800, 4_300_800)
 _A2C_STEPS = (640, 2_000_640)
 
 CASES = {
