@@ -74,15 +74,13 @@ def main(over_server=False, max_steps=4_000):
   # Acting and learning alternate; neither blocks on the rate limiter.
   ratio = replay.ReplayRatio(description, BATCH_SIZE)
   steps, returns = 0, []
-  next_evaluation = EVALUATION_STEPS
   while steps < max_steps:
     num_steps, episodes = loop.step()
     steps += num_steps
     returns += [episode.episode_return for episode in episodes]
     for _ in range(ratio.updates_due(learner.steps, adder.num_items)):
       learner.step()
-    if steps >= next_evaluation:
-      next_evaluation += EVALUATION_STEPS
+    if num_steps and steps % EVALUATION_STEPS == 0:
       found = [e.episode_return for e in evaluator.run_episodes(20)]
       print(f'Step {steps}: mean return of the greedy policy', np.mean(found))
 

@@ -1,6 +1,7 @@
 """Tests of `environments/registry/registry.py`."""
 
 import configparser
+import contextlib
 import pathlib
 import pickle
 import re
@@ -18,10 +19,15 @@ from repertory.environments.registry import registry
 from repertory.environments.values import argument_checks
 
 
+@contextlib.contextmanager
 def _hide(package):
   """Makes a package appear to be missing."""
   loaded = [name for name in sys.modules if name.partition('.')[0] == package]
-  return mock.patch.dict(sys.modules, dict.fromkeys([package, *loaded]))
+  # `mock.patch.dict` would unload what is imported meanwhile.
+  with pytest.MonkeyPatch.context() as patch:
+    for name in (package, *loaded):
+      patch.setitem(sys.modules, name, None)
+    yield
 
 
 @pytest.mark.parametrize(
