@@ -284,6 +284,7 @@ def main() -> None:
   """Runs a zygote, and the task in each process that it forks."""
   # Terminals and time-outs send them to all processes of a group.
   signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
+  _set_name('zygote')
   parent, *modules = sys.argv[1:]
   if parent:
     child_processes.get_signal_at_death(int(parent), signal.SIGKILL)
@@ -435,7 +436,7 @@ def _set_up(
   request: _Request, task: Callable[[], None] | None, parent: int
 ) -> Callable[[], None]:
   """Sets up a forked process; returns its task, or its start afresh."""
-  ctypes.CDLL(None).prctl(_SET_NAME, os.fsencode(request.name)[:15])
+  _set_name(request.name)
   signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
   problem = 'an import failed' if task is None else _find_problem(parent)
   if task is None or problem:
@@ -452,6 +453,11 @@ def _set_up(
   if 'numpy' in sys.modules:  # Otherwise all would draw the same numbers.
     sys.modules['numpy'].random.seed()
   return task
+
+
+def _set_name(name: str) -> None:
+  """Sets the name of this process, of at most 15 bytes."""
+  ctypes.CDLL(None).prctl(_SET_NAME, os.fsencode(name)[:15])
 
 
 def _find_problem(parent: int) -> str:
