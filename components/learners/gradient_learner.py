@@ -60,7 +60,6 @@ class GradientLearner(learner_state.LearnerState):
         'element_spec must be given where the dataset has none, got a '
         f'{type(dataset).__name__}.'
       )
-    # Any variables created here become part of the state.
     self._metric_names: list[str] = []
 
     def call(sample):
@@ -72,6 +71,7 @@ class GradientLearner(learner_state.LearnerState):
       ]
       return tf.stack(numbers), result.priorities
 
+    # Any variables created here become part of the state.
     self.compiled = compilation.CompiledFunction(
       call, (element_spec,), jit_compile
     )
