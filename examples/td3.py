@@ -98,8 +98,11 @@ class TD3Builder(builder.Builder):
 
   def make_update(self, network, spec):
     sizes = self.config.hidden_sizes
-    online = network, networks.make_critics(spec, sizes)
-    target = self.make_network(spec), networks.make_critics(spec, sizes)
+    online = network, networks.make_critic(spec, sizes, num_critics=2)
+    target = (
+      self.make_network(spec),
+      networks.make_critic(spec, sizes, num_critics=2),
+    )
     scaling = action_scaling.ActionScaling(spec.actions)
     return TD3Update(online, target, scaling, self.config)
 

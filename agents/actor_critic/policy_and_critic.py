@@ -98,8 +98,18 @@ class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):
     return experience_replay.in_series(update, self.config)
 
 
+def make_critics(spec: specs.EnvironmentSpec, config: Any) -> networks.Critic:
+  """Creates an ensemble of critics of scalar values, as in TD3 and IQL."""
+  return networks.make_critic(
+    spec,
+    config.hidden_sizes,
+    image_torso=config.image_torso,
+    num_critics=config.num_critics,
+  )
+
+
 def update_critics(
-  critics: networks.CriticEnsemble,
+  critics: networks.Critic,
   optimizer: learners.ClippedAdam,
   observation: types.Nest,
   action: tf.Tensor,

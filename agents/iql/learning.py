@@ -18,7 +18,6 @@ from repertory.components import (
   types,
 )
 from repertory.components.actions import action_scaling
-from repertory.components.networks import CriticEnsemble
 from repertory.components.runtime import data_parallel
 
 
@@ -43,12 +42,9 @@ class IQLBuilder(experience_replay.TransitionReplayBuilder):
       spec.observations, config.hidden_sizes, config.image_torso, head
     )
 
-  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+  def make_critics(self, spec: specs.EnvironmentSpec) -> networks.Critic:
     """Creates critics; also called for the target critics."""
-    config = self.config
-    return networks.make_critics(
-      spec, config.hidden_sizes, config.num_critics, config.image_torso
-    )
+    return policy_and_critic.make_critics(spec, self.config)
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     return exploration.make_bounded_gaussian_policy(network, acting)
@@ -77,7 +73,7 @@ class IQLNetworks(NamedTuple):
 
   policy: snt.Module
   value: snt.Module
-  critics: networks.CriticEnsemble
+  critics: networks.Critic
 
 
 class IQLUpdate(interfaces.Update):
@@ -91,7 +87,7 @@ class IQLUpdate(interfaces.Update):
   def __init__(
     self,
     learned: IQLNetworks,
-    target_critics: networks.CriticEnsemble,
+    target_critics: networks.Critic,
     scaling: action_scaling.ActionScaling,
     config: iql_config.IQLConfig,
   ):

@@ -68,18 +68,17 @@ class SACBuilder(experience_replay.TransitionReplayBuilder):
       body=config.body,
     )
 
-  def make_critics(
-    self, spec: specs.EnvironmentSpec
-  ) -> networks.CriticEnsemble:
+  def make_critics(self, spec: specs.EnvironmentSpec) -> networks.Critic:
     """Creates critics; also called for the target critics."""
-    body, sizes = self.config.critic_layers
-    return networks.make_critics(
+    config = self.config
+    body, sizes = config.critic_layers
+    return networks.make_critic(
       spec,
       sizes,
-      self.config.num_critics,
-      self.config.image_torso,
+      config.num_critic_outputs,
+      config.image_torso,
       body,
-      num_outputs=self.config.num_critic_outputs,
+      config.num_critics,
     )
 
   def make_discrete_critics(self, spec: specs.EnvironmentSpec) -> snt.Module:
@@ -121,19 +120,22 @@ class DiscreteCritics(snt.Module):
   def __init__(self, spec: specs.EnvironmentSpec, config: sac_config.SACConfig):
     super().__init__(name='critics')
     num_actions = discrete_actions.DiscreteActions(spec.actions).num_actions
+    self._shape = [-1, config.num_critics, num_actions]
     body, sizes = config.critic_layers
-    self._critics = []
-    for i in range(config.num_critics):
-      torso = networks.ObservationTorso(
-        spec.observations, sizes, config.image_torso, body, name=f'torso_{i}'
-      )
-      head = snt.Linear(num_actions, name=f'head_{i}')
-      self._critics.append(snt.Sequential([torso, head]))
+    self._critics = networks.Critic(
+      spec.observations,
+      sizes,
+      num_actions,
+      config.image_torso,
+      body,
+      config.num_critics,
+    )
     networks.create_variables(self, spec.observations)
 
   def __call__(self, observation: types.Nest) -> tf.Tensor:
     """Maps observations `[B, ...]` to values `[B, A, N]`."""
-    return tf.stack([critic(observation) for critic in self._critics], axis=-1)
+    values = tf.reshape(self._critics(observation), self._shape)  # [B, N, A]
+    return tf.transpose(values, [0, 2, 1])
 
 
 class Temperature(tf.Module):

@@ -14,7 +14,6 @@ from repertory.components import (
   types,
 )
 from repertory.components.actions import action_scaling
-from repertory.components.networks import CriticEnsemble
 from repertory.components.runtime import data_parallel
 
 
@@ -111,12 +110,9 @@ class TD3Builder(policy_and_critic.PolicyAndCriticBuilder):
       spec.observations, config.hidden_sizes, config.image_torso, head, tf.tanh
     )
 
-  def make_critics(self, spec: specs.EnvironmentSpec) -> CriticEnsemble:
+  def make_critics(self, spec: specs.EnvironmentSpec) -> networks.Critic:
     """Creates critics; also called for the target critics."""
-    config = self.config
-    return networks.make_critics(
-      spec, config.hidden_sizes, config.num_critics, config.image_torso
-    )
+    return policy_and_critic.make_critics(spec, self.config)
 
   def make_critic(self, spec):
     return self.make_critics(spec)

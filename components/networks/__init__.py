@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 __all__ = [
   'BODIES', 'CORES', 'IMAGE_TORSOS', 'ActorCriticHead', 'ActorCriticOutput',
-  'BatchRenormMLP', 'BoundedGaussianHead', 'Critic', 'CriticEnsemble',
-  'DataEfficientTorso', 'DuelingHead', 'GaussianHead', 'LayerNormMLP',
+  'BatchRenormMLP', 'BoundedGaussianHead', 'Critic', 'DataEfficientTorso',
+  'DuelingHead', 'GaussianHead', 'LayerNormMLP',
   'MinAtarTorso', 'NatureTorso', 'NoisyLinear', 'NormalizedMLP',
   'ObservationNormalizer', 'ObservationTorso', 'ResidualTorso',
   'ReturnNetwork', 'SequenceNetwork', 'SimBa', 'batch_statistics',
   'check_observation', 'create_critic_variables', 'create_variables',
   'make_bounded_gaussian_network', 'make_core', 'make_critic',
-  'make_critics', 'make_policy_head', 'make_sequential', 'make_trunk',
+  'make_policy_head', 'make_sequential', 'make_trunk',
   'make_value_head', 'reset_where', 'unroll',
 ]  # fmt: skip
 

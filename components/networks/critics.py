@@ -1,7 +1,7 @@
-"""Critic networks, Q(s, a)."""
+"""Critic networks, Q(s, a), alone or as an ensemble."""
 
+import contextlib
 from collections.abc import Sequence
-from typing import Any
 
 import sonnet as snt
 import tensorflow as tf
@@ -12,10 +12,12 @@ from repertory.components.networks import torsos, trunks
 
 
 class Critic(snt.Module):
-  """Critic of observations and actions, with values or logits as outputs.
+  """N independent critics with K outputs each, values or logits.
 
-  The observation is embedded by `ObservationTorso` without hidden layers, then
-  concatenated with the action and passed through the hidden layers.
+  Each embeds the observation by an `ObservationTorso` without hidden layers,
+  then concatenates the action. Hidden layers and heads of several critics are
+  evaluated as one: their variables are stacked, weights to `[N, F, D]` and
+  vectors to `[N, 1, D]`.
   """
 
   def __init__(
@@ -25,6 +27,7 @@ class Critic(snt.Module):
     num_outputs: int,
     image_torso: str = 'nature',
     body: str = 'mlp',
+    num_critics: int = 1,
     name: str = 'critic',
   ):
     """Creates the layers; the first call creates their variables.
@@ -33,90 +36,98 @@ class Critic(snt.Module):
     observations, without a batch axis.
     """
     super().__init__(name=name)
-    self._torso = torsos.ObservationTorso(observation_spec, (), image_torso)
-    self._body = trunks.make_trunk(body, hidden_sizes)
-    self._head = snt.Linear(num_outputs, name='head')
+    self._torsos, self._networks = [], []
+    for i in range(num_critics):
+      torso = 'observation_torso' + f'_{i}' * (i > 0)
+      self._torsos.append(
+        torsos.ObservationTorso(observation_spec, (), image_torso, name=torso)
+      )
+      layers = trunks.make_trunk(body, hidden_sizes)
+      self._networks.append((layers, snt.Linear(num_outputs, name='head')))
 
   def __call__(
     self,
     observation: types.Nest,
-    action: tf.Tensor,
-    mask: tf.Tensor | None = None,
-  ) -> tf.Tensor:
-    """Evaluates actions; returns `[B, N]` or `[B, K, N]`.
-
-    Args:
-      observation: Nest of `[B, ...]`.
-      action: `[B, D]`, or `[B, K, D]` with K actions for each observation,
-        which is embedded once.
-      mask: Dropout mask of a `NormalizedMLP`, `[B, S]` or `[B, K, S]`.
-    """
-    features = self._torso(observation)  # [B, F]
-    *between, size = action.shape[1:]
-    if between:
-      features = tf.repeat(features, between[0], axis=0)  # [B · K, F]
-    inputs = tf.concat([features, tf.reshape(action, [-1, size])], axis=-1)
-    masks = []
-    if mask is not None:
-      masks.append(tf.reshape(mask, [-1, mask.shape[-1]]))
-    outputs = self._head(self._body(inputs, *masks))  # [B · K, N]
-    return tf.reshape(outputs, [-1, *between, outputs.shape[-1]])
-
-
-class CriticEnsemble(snt.Module):
-  """Ensemble of independent critics, as in TD3 and SAC."""
-
-  def __init__(self, critics: Sequence[Critic]):
-    """Takes modules with K outputs each."""
-    super().__init__(name='critic_ensemble')
-    self._critics = list(critics)
-
-  @property
-  def first(self) -> Critic:
-    """The first critic, for agents that optimize the policy by one critic."""
-    return self._critics[0]
-
-  def __call__(
-    self,
-    observation: types.Nest,
-    action: tf.Tensor,
+    action: tf.Tensor | None = None,
     masks: tf.Tensor | None = None,
   ) -> tf.Tensor:
     """Evaluates actions.
 
     Args:
       observation: Nest of `[B, ...]`.
-      action: `[B, D]`, or `[B, P, D]` with P actions for each observation.
-      masks: Dropout masks of the N critics' hidden layers, `[B, N, S]` or
-        `[B, P, N, S]`.
+      action: `[B, D]`, or `[B, P, D]` with P actions for each observation,
+        which is embedded once; None for critics of observations alone.
+      masks: Dropout masks of a `NormalizedMLP`, `[B, N, S]` or `[B, P, N, S]`.
 
     Returns:
       Concatenated outputs of all critics, `[B, N K]` or `[B, P, N K]`.
     """
-    inputs = [()] * len(self._critics)
+    return self._evaluate(self._torsos, observation, action, masks)
+
+  def first(self, observation: types.Nest, action: tf.Tensor) -> tf.Tensor:
+    """Evaluates actions by the first critic alone, `[B, K]`."""
+    variables = _find_variables(self._networks[0])
+    with contextlib.ExitStack() as stack:
+      for module, name, variable in variables:
+        if variable.shape.rank == 3:
+          vars(module)[name] = variable[:1]
+          stack.callback(vars(module).__setitem__, name, variable)
+      return self._evaluate(self._torsos[:1], observation, action)
+
+  def _evaluate(self, embed, observation, action=None, masks=None):
+    features = [torso(observation) for torso in embed]  # M times [B, F]
+    between = []
+    if action is not None:
+      *between, size = action.shape[1:]
+      rows = tf.reshape(action, [-1, size])  # [B P, D]
+      features = [
+        tf.concat([tf.repeat(x, between[0], 0) if between else x, rows], -1)
+        for x in features
+      ]
+    inputs = [tf.stack(features)]  # [M, B P, F]
     if masks is not None:
-      inputs = [(mask,) for mask in tf.unstack(masks, axis=-2)]
-    outputs = [
-      critic(observation, action, *mask)
-      for critic, mask in zip(self._critics, inputs)
-    ]
-    return tf.concat(outputs, axis=-1)
+      masks = tf.reshape(masks, [-1, *masks.shape[-2:]])  # [B P, N, S]
+      inputs.append(tf.transpose(masks, [1, 0, 2]))
+    if len(self._torsos) == 1:
+      inputs = [x[0] for x in inputs]
+    self._stack_variables(inputs[0])
+    layers, head = self._networks[0]
+    outputs = head(layers(*inputs))  # [M, B P, K]
+    if len(self._torsos) > 1:
+      outputs = tf.transpose(outputs, [1, 0, 2])
+    return tf.reshape(outputs, [-1, *between, len(embed) * outputs.shape[-1]])
+
+  @snt.once
+  def _stack_variables(self, features: tf.Tensor) -> None:
+    """Creates each critic's variables; then the first has those of all."""
+    if len(self._torsos) == 1:
+      return
+    for layers, head in self._networks:
+      head(layers(features[:1]))
+    for found in zip(*map(_find_variables, self._networks)):
+      module, name, variable = found[0]
+      if variable.shape.rank:
+        values = tf.stack([each for _, _, each in found])
+        if variable.shape.rank == 1:
+          values = values[:, None]
+        with module.name_scope:
+          _, _, own_name = variable.name[: -len(':0')].rpartition('/')
+          stacked = tf.Variable(values, variable.trainable, name=own_name)
+        setattr(module, name, stacked)
+    self._networks = self._networks[:1]
 
 
-def make_critics(
-  spec: specs.EnvironmentSpec,
-  hidden_sizes: Sequence[int],
-  num_critics: int = 2,
-  image_torso: str = 'auto',
-  body: str = 'mlp',
-  num_outputs: int = 1,
-) -> CriticEnsemble:
-  """Creates an ensemble of critics; for arguments see `make_critic`."""
-  settings = (spec.observations, hidden_sizes, num_outputs, image_torso, body)
-  critics = CriticEnsemble(
-    [Critic(*settings, name=f'critic_{i}') for i in range(num_critics)]
-  )
-  return _with_variables(critics, spec)
+def _find_variables(
+  networks: Sequence[snt.Module],
+) -> list[tuple[tf.Module, str, tf.Variable]]:
+  """Returns modules with the names and values of their variables."""
+  return [
+    (module, name, value)
+    for network in networks
+    for module in (network, *network.submodules)
+    for name, value in sorted(vars(module).items())
+    if isinstance(value, tf.Variable)
+  ]
 
 
 def make_critic(
@@ -125,26 +136,24 @@ def make_critic(
   num_outputs: int = 1,
   image_torso: str = 'auto',
   body: str = 'mlp',
+  num_critics: int = 1,
 ) -> Critic:
-  """Creates a critic of actions in [−1, 1], with its variables.
+  """Creates critics of actions in [−1, 1], with their variables.
 
   Args:
     spec: Environment spec with bounded continuous actions.
     hidden_sizes: Sizes of the hidden layers.
-    num_outputs: N, outputs for each action, such as logits of atoms.
+    num_outputs: K, outputs for each action, such as logits of atoms.
     image_torso: Torso for images, one of `IMAGE_TORSOS` or 'auto'.
     body: Kind of the hidden layers, one of `BODIES`.
+    num_critics: N, size of the ensemble.
 
   Raises:
     ValueError: If observations or actions are unsupported.
   """
   critic = Critic(
-    spec.observations, hidden_sizes, num_outputs, image_torso, body
+    spec.observations, hidden_sizes, num_outputs, image_torso, body, num_critics
   )
-  return _with_variables(critic, spec)
-
-
-def _with_variables(critic: Any, spec: specs.EnvironmentSpec) -> Any:
   size = action_scaling.ActionScaling(spec.actions).size
   torsos.create_critic_variables(critic, spec.observations, size)
   return critic

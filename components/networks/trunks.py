@@ -135,7 +135,7 @@ class _BatchRenorm(snt.Module):
     self._num_calls = tf.Variable(0.0, trainable=False, name='num_calls')
 
   def __call__(self, inputs: tf.Tensor) -> tf.Tensor:
-    """Maps `[B, F]` to `[B, F]`."""
+    """Maps `[B, F]` to `[B, F]`, or `[N, B, F]` with variables `[N, 1, F]`."""
     self._make_variables(inputs.shape[-1])
     if getattr(_scope, 'is_active', False):
       normalized = self._normalize_by_batch(inputs)
@@ -151,7 +151,9 @@ class _BatchRenorm(snt.Module):
         'batch_renorm_mlp must see whole batches, got rows divided among '
         'devices. Use one device or another body.'
       )
-    mean, variance = tf.nn.moments(inputs, axes=[0])  # [F]
+    mean, variance = tf.nn.moments(
+      inputs, axes=[-2], keepdims=inputs.shape.rank > 2
+    )  # [F] or [N, 1, F]
     deviation = tf.sqrt(variance + _EPSILON)
     before = self._running_mean.read_value()
     deviation_before = tf.sqrt(self._running_variance + _EPSILON)

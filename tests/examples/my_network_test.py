@@ -104,10 +104,11 @@ class TestNormalizedSAC:
     values = critics(np.zeros([5, 3], 'f'), np.zeros([5, 2], 'f'))
     assert values.shape == (5, 3)
     update = builder.make_update(builder.make_network(spec), spec)
-    # Scale and offset of each critic, and of each target critic.
+    # Scale and offset of all critics, and of all target critics.
     learned = [v for group in update.learned.values() for v in group]
     normalizing = [v for v in learned if '/layer_norm/' in v.name]
-    assert len(normalizing) == 2 * 3 * 2
+    assert len(normalizing) == 2 * 2
+    assert {tuple(v.shape) for v in normalizing} == {(3, 1, 8)}
 
 
 @pytest.mark.chaos

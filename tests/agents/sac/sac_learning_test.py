@@ -190,8 +190,8 @@ class TestNetworks:
     shapes = {v.name: tuple(v.shape) for v in policy.variables}
     assert shapes['observation_torso/simba/block_0/inner/w:0'] == (3, 12)
     shapes = {v.name: tuple(v.shape) for v in critics.variables}
-    assert shapes['critic_2/normalized_mlp/linear_1/w:0'] == (4, 5)
-    assert shapes['critic_2/head/w:0'] == (5, 7)
+    assert shapes['critic/normalized_mlp/linear_1/w:0'] == (3, 4, 5)
+    assert shapes['critic/head/w:0'] == (3, 5, 7)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,11 @@ def linear(arrays, name, x):
   return x @ arrays[f'{name}/w:0'] + arrays[f'{name}/b:0']
 
 
+def of_critic(arrays, i):
+  """Returns the arrays of one critic of several, as if it were alone."""
+  return {k: v[i] if v.ndim == 3 else v for k, v in arrays.items()}
+
+
 def layer_norm_mlp(arrays, prefix, x):
   """Computes a layer with layer norm and tanh, and one with an ELU."""
   name = f'{prefix}layer_norm_mlp'

@@ -10,8 +10,9 @@ def values(arrays, num_critics, observation, action):
   found = []
   for i in range(num_critics):
     x = np.concatenate([observation, action], axis=-1)
-    x = numeric_gradients.linear(arrays, f'critic_{i}/mlp/linear_0', x)
-    x = numeric_gradients.linear(arrays, f'critic_{i}/head', np.maximum(x, 0))
+    own = numeric_gradients.of_critic(arrays, i)
+    x = numeric_gradients.linear(own, 'critic/mlp/linear_0', x)
+    x = numeric_gradients.linear(own, 'critic/head', np.maximum(x, 0))
     found.append(x[:, 0])
   return np.stack(found, axis=-1)
 

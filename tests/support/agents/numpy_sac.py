@@ -110,12 +110,17 @@ class Twin(Learner):
   def outputs(self, arrays, observation, action, masks, seen=None):
     """Returns values or quantiles, `[B, N, K]`."""
     body, sizes = self.config.critic_layers
-    outputs = []
+    outputs, moments = [], []
     for i in range(self.config.num_critics):
+      own = numeric_gradients.of_critic(arrays, i)
+      moments.append(None if seen is None else {})
       x = np.concatenate([observation, action], axis=-1)
-      name = f'critic_{i}/{body}'
-      x = self.layers(arrays, name, sizes, x, masks[:, i], seen)
-      outputs.append(numeric_gradients.linear(arrays, f'critic_{i}/head', x))
+      name = f'critic/{body}'
+      x = self.layers(own, name, sizes, x, masks[:, i], moments[i])
+      outputs.append(numeric_gradients.linear(own, 'critic/head', x))
+    for name in moments[0] or ():
+      of_critics = zip(*(of_one[name] for of_one in moments))
+      seen[name] = [np.stack(each)[:, None] for each in of_critics]
     return np.stack(outputs, axis=1)
 
   def value(self, outputs, drawn):
@@ -258,8 +263,8 @@ class Twin(Learner):
 class DiscreteTwin(Learner):
   """The equations of arXiv:1910.07207, action by action."""
 
-  def outputs(self, arrays, torso, head, observation):
-    x = numeric_gradients.linear(arrays, f'{torso}/mlp/linear_0', observation)
+  def outputs(self, arrays, prefix, head, observation):
+    x = numeric_gradients.linear(arrays, f'{prefix}/mlp/linear_0', observation)
     return numeric_gradients.linear(arrays, head, np.maximum(x, 0))
 
   def values(self, arrays, observation):
@@ -267,7 +272,10 @@ class DiscreteTwin(Learner):
     return np.array(
       [
         self.outputs(
-          arrays, f'critics/torso_{i}', f'critics/head_{i}', observation
+          numeric_gradients.of_critic(arrays, i),
+          'critics/critic',
+          'critics/critic/head',
+          observation,
         )
         for i in range(self.config.num_critics)
       ]
