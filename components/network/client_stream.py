@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -60,6 +61,8 @@ class ClientStream:
     except OSError as error:
       raise ServerLost(f'No {server} answers at {address}: {error}.') from error
     self.socket.settimeout(_SLICE_SECONDS)
+    # For owners whose own construction fails.
+    weakref.finalize(self, self.socket.close)
     try:
       message = frames.pack_json(frames.HELLO, hello)
       self.send(memoryview(message), 'a handshake')

@@ -74,6 +74,11 @@ _ONE_PER_FAMILY = {case.name.partition(':')[0]: case for case in CASES}
 _OF_A_FAMILY = ('test_calls',)
 
 
+def _require(name):
+  if name.startswith('dm_control:'):
+    pytest.importorskip('dm_control')  # Python 3.13 has none.
+
+
 def pytest_generate_tests(metafunc):
   if '_case' in metafunc.fixturenames:
     is_of_family = metafunc.function.__name__ in _OF_A_FAMILY
@@ -86,6 +91,7 @@ class TestBatches(conformance.EnvironmentBatchConformance):
   @pytest.fixture(autouse=True)
   def _case(self, request):
     self.case = request.param
+    _require(self.case.name)
     self.num_steps = self.case.num_steps
     self.batch_size = self.case.batch_size
     self.end_discounts = self.case.end_discounts
@@ -150,6 +156,7 @@ class TestUnknownNames:
     ],
   )
   def test_unknown(self, name, message):
+    _require(name)
     with pytest.raises(ValueError, match=message):
       registry.make_factory(name).make_batch([0, 1])
 

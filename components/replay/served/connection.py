@@ -116,16 +116,6 @@ class ServerConnection(waits.WaitPolicy):
       stop=signals.StopSignal(),
     )
 
-  def __del__(self):
-    self.close()
-
-  def close(self) -> None:
-    """Closes the connection that queries the status."""
-    with self._lock:
-      if self._status_stream is not None:
-        self._status_stream.close()
-        self._status_stream = None
-
 
 def _ask(stream: client_stream.ClientStream, what: str) -> dict[str, Any]:
   """Sends a request without content; returns the answer."""

@@ -326,7 +326,6 @@ class TestServedTransport(TransportConformance):
         described, transports.make_adder, connection, directory
       )
     finally:
-      connection.close()
       server.stop()
 
 

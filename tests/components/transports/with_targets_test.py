@@ -80,7 +80,6 @@ def _serve(described):
       described, transports.make_adder, connection
     )
   finally:
-    connection.close()
     server.stop()
 
 

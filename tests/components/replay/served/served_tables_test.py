@@ -33,7 +33,6 @@ def _serve(*tables, seed=0, **settings):
   try:
     yield server, connection
   finally:
-    connection.close()
     server.stop()
 
 
