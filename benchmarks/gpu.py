@@ -36,7 +36,7 @@ import tensorflow as tf
 from absl import app, flags
 
 from repertory.components.config.settings import SettingError
-from repertory.components.runtime import devices
+from repertory.components.runtime import devices, versions
 
 _DEVICES = flags.DEFINE_list(
   'devices',
@@ -125,7 +125,7 @@ def describe_machine(names: Sequence[str]) -> list[str]:
   lines = [
     f'Repertory {repertory.__version__}, TensorFlow {tf.__version__}, Python '
     f'{platform.python_version()}',
-    f'CPU: {len(os.sched_getaffinity(0))} cores of {figures.processor()}',
+    f'CPU: {versions.num_cpus()} cores of {figures.processor()}',
   ]
   gpus = tf.config.list_physical_devices('GPU')
   for gpu in gpus:
