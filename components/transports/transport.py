@@ -22,7 +22,8 @@ COMPILED = 'program'
 IN_PROCESS = 'local'
 
 # Kinds of tables behind a server, see `ReverbTransport` and `ServedTransport`.
-REVERB, SERVED = 'reverb', 'served'
+REVERB = 'reverb'
+SERVED = 'served'
 
 # Kind of recorded data, see `OfflineTransport`.
 OFFLINE = 'data'
