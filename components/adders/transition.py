@@ -108,12 +108,7 @@ class TransitionAdder(adder.Adder):
   def reset(self) -> None:
     self._num_open[:] = 0
 
-  def put(
-    self,
-    action: types.Nest,
-    next_timestep: dm_env.TimeStep,
-    extras: types.Nest = (),
-  ) -> None:
+  def put(self, action, next_timestep, extras=()):
     before = [*self._observation, *self._keep(action, len(self._observation))]
     after = len(before) + 2 + len(self._observation)
     reward = np.array(next_timestep.reward)

@@ -2,13 +2,13 @@
 
 import abc
 from collections.abc import Mapping
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 import tree
 
-from repertory.components import adders, replay, types
+from repertory.components import replay, types
 from repertory.components.anakin import acting
 from repertory.components.distributions import inverse_cdf
 from repertory.components.runtime import loops, random_streams
@@ -157,27 +157,15 @@ class ReplayTransport(acting.CompiledTransport):
     experience: experience_lib.Experience,
     num_environments: int,
     seed: int,
-    *,
-    num_records: int,
-    observation_spec: types.Nest,
-    record_spec: StepRecord,
-    lead: int,
   ):
-    """Initializes the table; `begin` creates its variables.
-
-    Args:
-      num_records: M, step records per environment that are enough for
-        `max_size` items, however short the episodes are.
-      observation_spec: Specs of an observation, as `tf.TensorSpec`s.
-      record_spec: Specs of a step record of one environment.
-      lead: Maximum number of step records of an item before its anchor.
-    """
+    """Initializes the table; `begin` creates its variables."""
     super().__init__(experience.table, experience.batch_size)
     table = experience.table
+    self._items: Any = experience.items
     self._num_environments = num_environments
-    self._num_records = num_records
-    self._observation_spec, self._record_spec = observation_spec, record_spec
-    self._lead = lead
+    num_items = -(-table.max_size // num_environments)
+    self._num_records, self._lead = self._count_records(num_items)
+    self._observation_spec, self._record_spec = self._step_specs()
     self._exponent = table.priority_exponent
     self._min_priority = experience.min_priority
     self.has_priorities = experience.min_priority is not None
@@ -186,6 +174,18 @@ class ReplayTransport(acting.CompiledTransport):
     most = num_environments * experience.items.max_items_per_step
     self.max_updates = int(most * self._spi // self._batch_size) + 2
     self._seed = seed
+
+  @abc.abstractmethod
+  def _count_records(self, num_items: int) -> tuple[int, int]:
+    """Returns M, step records per environment for a number of items of each.
+
+    They are enough however short the episodes are. Also returns the maximum
+    number of step records of an item before its anchor.
+    """
+
+  @abc.abstractmethod
+  def _step_specs(self) -> tuple[types.Nest, StepRecord]:
+    """Returns specs of an observation and of a step record."""
 
   @abc.abstractmethod
   def _complete(
@@ -361,28 +361,16 @@ class TransitionTransport(ReplayTransport):
   Transitions and returns are those of `adders.Transitions`.
   """
 
-  def __init__(
-    self,
-    experience: experience_lib.Experience,
-    num_environments: int,
-    seed: int,
-  ):
-    """Initializes the table: see `ReplayTransport`."""
-    items = cast(adders.Transitions, experience.items)
-    self._items = items
-    signature: types.Transition = experience.table.signature
+  def _count_records(self, num_items):
     # Episodes of one step take most memory: two step records per transition.
     # The last n records may belong to incomplete transitions.
-    num_items = -(-experience.table.max_size // num_environments)
-    super().__init__(
-      experience, num_environments, seed,
-      num_records=2 * num_items + items.n_step,
-      observation_spec=signature.observation,
-      record_spec=StepRecord(
-        signature.action, signature.reward, signature.discount, happened=(),
-        ended=_BOOL, extras=signature.extras,
-      ),
-      lead=0,
+    return 2 * num_items + self._items.n_step, 0
+
+  def _step_specs(self):
+    signature: types.Transition = self._table.signature
+    return signature.observation, StepRecord(
+      signature.action, signature.reward, signature.discount, happened=(),
+      ended=_BOOL, extras=signature.extras,
     )  # fmt: skip
 
   def begin(self, carry):
@@ -449,35 +437,23 @@ class SequenceTransport(ReplayTransport):
   stored for every step, because any step may begin a sequence.
   """
 
-  def __init__(
-    self,
-    experience: experience_lib.Experience,
-    num_environments: int,
-    seed: int,
-  ):
-    """Initializes the table: see `ReplayTransport`."""
-    items = cast(adders.Sequences, experience.items)
-    self._items = items
-    signature: types.Sequence = experience.table.signature
-    # A step of sequences.
+  def _count_records(self, num_items):
+    # Episodes that end with their first loss window take most memory: all its
+    # steps and the last observation per sequence. The last `length` steps may
+    # belong to incomplete sequences.
+    items = self._items
+    gap = items.stride if items.across_episodes else items.window + 1
+    return num_items * gap + items.length, items.burn_in
+
+  def _step_specs(self):
+    signature: types.Sequence = self._table.signature
     step = tree.map_structure(
       lambda spec: tf.TensorSpec(spec.shape[1:], spec.dtype),
       signature._replace(state=(), version=()),
     )
-    # Episodes that end with their first loss window take most memory: all its
-    # steps and the last observation per sequence. The last `length` steps may
-    # belong to incomplete sequences.
-    gap = items.stride if items.across_episodes else items.window + 1
-    num_items = -(-experience.table.max_size // num_environments)
-    super().__init__(
-      experience, num_environments, seed,
-      num_records=num_items * gap + items.length,
-      observation_spec=step.observation,
-      record_spec=StepRecord(
-        step.action, step.reward, step.discount, _BOOL, _BOOL, step.extras,
-        signature.state, signature.version,
-      ),
-      lead=items.burn_in,
+    return step.observation, StepRecord(
+      step.action, step.reward, step.discount, _BOOL, _BOOL, step.extras,
+      signature.state, signature.version,
     )  # fmt: skip
 
   def begin(self, carry):

@@ -5,13 +5,11 @@ Needs no TensorFlow.
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import dm_env
-import numpy as np
 import tree
 
-from repertory.components import core, types
+from repertory.components import core, specs, types
 from repertory.components.inference import protocol
 from repertory.components.network import callers, client_stream, frames
 from repertory.components.runtime import nests, signals
@@ -30,7 +28,7 @@ class InferenceClient:
   def __init__(
     self,
     address: str,
-    spec: Any,
+    spec: specs.EnvironmentSpec,
     environment_ids: Sequence[int],
     *,
     caller: callers.Caller,
@@ -41,8 +39,7 @@ class InferenceClient:
 
     Args:
       address: The server's address; see `addresses`.
-      spec: `specs.EnvironmentSpec` of one environment; untyped, for that module
-        loads TensorFlow.
+      spec: Spec of one environment.
       environment_ids: Ids of the environments, one per row.
       caller: Identity of this process. A later connection under the same name
         takes over its environments, unless its generation is older.
@@ -150,14 +147,12 @@ class ThinActor(core.Actor):
   def __init__(
     self,
     client: InferenceClient,
-    spec: Any,
+    spec: specs.EnvironmentSpec,
     batch_size: int,
   ):
     self._client = client
     # For environments whose episode has ended, and which ignore it.
-    self._no_action = tree.map_structure(
-      lambda leaf: np.zeros((batch_size, *leaf.shape), leaf.dtype), spec.actions
-    )
+    self._no_action = specs.zeros(spec.actions, batch_size)
 
   def observe_first(self, timestep: dm_env.TimeStep) -> None:
     """Starts an episode in every slot; `timestep` is a batch, all FIRST."""

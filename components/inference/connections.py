@@ -1,6 +1,5 @@
 """Server side of an actor's connection, from its handshake on."""
 
-import contextlib
 import json
 import selectors
 import socket
@@ -12,7 +11,6 @@ import dm_env
 import numpy as np
 
 from repertory.components import specs, types
-from repertory.components.config import settings
 from repertory.components.inference import protocol, state_store
 from repertory.components.network import callers, frames
 from repertory.components.runtime import nests
@@ -295,10 +293,3 @@ def send(stream: socket.socket, kind: int) -> None:
     stream.send(frames.header(kind, 0))
   except OSError as error:
     raise frames.Disconnected from error
-
-
-def refuse(stream: socket.socket, error: Exception) -> None:
-  """Sends the reason for closing a connection, if the peer still listens."""
-  with contextlib.suppress(OSError):
-    reason = {'reason': settings.text_of(error)}
-    stream.send(frames.pack_json(frames.REFUSED, reason))

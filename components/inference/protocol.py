@@ -5,12 +5,11 @@ generation, all payloads have sizes that both sides know. No specs, names or ids
 are repeated. Needs no TensorFlow.
 """
 
-from typing import Any
-
 import dm_env
 import numpy as np
 import tree
 
+from repertory.components import specs
 from repertory.components.network import frames
 
 PROTOCOL = 3
@@ -32,16 +31,16 @@ def is_answerless(step_types: np.ndarray) -> bool:
   return step_types.item(0) == _LAST and int(step_types.min()) == _LAST
 
 
-def timestep_leaves(spec: Any) -> list[frames.LeafSpec]:
+def timestep_leaves(spec: specs.EnvironmentSpec) -> list[frames.LeafSpec]:
   """Returns the leaf specs of a timestep of one environment."""
   leaves = [spec.rewards, spec.discounts, *tree.flatten(spec.observations)]
   return [((), np.dtype(np.int32)), *map(_leaf_spec, leaves)]
 
 
-def action_leaves(spec: Any) -> list[frames.LeafSpec]:
+def action_leaves(spec: specs.EnvironmentSpec) -> list[frames.LeafSpec]:
   """Returns the leaf specs of an action."""
   return list(map(_leaf_spec, tree.flatten(spec.actions)))
 
 
-def _leaf_spec(leaf: Any) -> frames.LeafSpec:
+def _leaf_spec(leaf: specs.Array) -> frames.LeafSpec:
   return tuple(leaf.shape), np.dtype(leaf.dtype)

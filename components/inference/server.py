@@ -151,7 +151,6 @@ class InferenceServer:
     self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
     self._selector.register(self._wake_up, selectors.EVENT_READ, self._wake)
     self._handshakes: set[connections.ActorConnection] = set()
-    self._admitted: set[connections.ActorConnection] = set()
     # The connection of each environment id, and those that wait for the policy.
     self._owners: dict[int, connections.ActorConnection] = {}
     self._pending: collections.deque[connections.ActorConnection] = (
@@ -177,7 +176,7 @@ class InferenceServer:
               f'Waited {frames.HANDSHAKE_SECONDS:g} seconds for the '
               'handshake with which every connection begins.'
             )
-            connections.refuse(one.stream, late)
+            addresses.refuse(one.stream, late)
             self._end(one)
         while self._is_batch_due():
           self._run_batch()
@@ -191,7 +190,7 @@ class InferenceServer:
     if since:
       blocked += time.perf_counter() - since
     row = self.statistics.report(self._adding_seconds + blocked)
-    row['actors'] = len(self._admitted)
+    row['actors'] = len(set(self._owners.values()))
     return row
 
   # Exchanges.
@@ -242,7 +241,7 @@ class InferenceServer:
     except frames.Disconnected:
       pass
     except (frames.ProtocolError, callers.FencedError) as error:
-      connections.refuse(one.stream, error)
+      addresses.refuse(one.stream, error)
 
   def _admit(
     self, one: connections.ActorConnection, hello: dict[str, Any]
@@ -257,7 +256,6 @@ class InferenceServer:
     one.admit(hello, self._spec, self._store, self._make_adder)
     self._owners.update(dict.fromkeys(ids, one))
     self._handshakes.discard(one)
-    self._admitted.add(one)
 
   def _resume(self, one: connections.ActorConnection) -> None:
     """Continues an exchange until it waits again, or has ended."""
@@ -290,7 +288,6 @@ class InferenceServer:
     self._watch(one, 0)
     one.stream.close()
     self._handshakes.discard(one)
-    self._admitted.discard(one)
     self._owners = {i: own for i, own in self._owners.items() if own is not one}
     if one.is_pending:
       self._pending.remove(one)
@@ -337,7 +334,7 @@ class InferenceServer:
     ends = list(itertools.accumulate(one.batch_size for one in batch))
     rows = [slice(end - one.batch_size, end) for one, end in zip(batch, ends)]
     bucket = next(size for size in self._store.buckets if size >= ends[-1])
-    inputs = self._store.inputs(bucket)
+    inputs = self._store.inputs[bucket]
     for one, its_rows in zip(batch, rows):
       one.fill(inputs, its_rows)
     try:
@@ -347,7 +344,7 @@ class InferenceServer:
         for one in batch:
           self._act_for([one])
       else:
-        connections.refuse(batch[0].stream, error)
+        addresses.refuse(batch[0].stream, error)
         self._end(batch[0])
       return
     run_seconds = time.perf_counter() - started_at
@@ -394,7 +391,7 @@ class InferenceServer:
 
   def close(self) -> None:
     """Closes all connections and the thread."""
-    for one in [*self._handshakes, *self._admitted]:
+    for one in [*self._handshakes, *self._owners.values()]:
       self._end(one)
     self._waiter.close(_CLOSE_SECONDS)
     self._selector.close()

@@ -16,6 +16,10 @@ class StateStore:
   Gathering the rows' states, the policy step and scattering the new states are
   one compiled call, for each of a few batch sizes, the *buckets*. A batch that
   does not fill its bucket is padded with rows of a spare environment.
+
+  Attributes:
+    inputs: Arrays to fill in, by bucket: ids, step types and leaves of
+      observations, `[bucket, ...]`.
   """
 
   def __init__(
@@ -51,7 +55,7 @@ class StateStore:
       self._calls = {
         bucket: self._compile(bucket, jit_compile) for bucket in buckets
       }
-    self._inputs = {
+    self.inputs = {
       bucket: [
         *np.zeros([2, bucket], np.int32),
         *tree.flatten(specs.zeros(observation_spec, bucket)),
@@ -66,10 +70,6 @@ class StateStore:
       _, extras = self.act(bucket, 0)
       self._extras = [(leaf.shape[1:], leaf.dtype) for leaf in extras]
 
-  def inputs(self, bucket: int) -> list[np.ndarray]:
-    """Returns arrays to fill in: ids, step types, observations, `[bucket]`."""
-    return self._inputs[bucket]
-
   def act(
     self, bucket: int, num_rows: int
   ) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -78,7 +78,7 @@ class StateStore:
     Returns:
       The leaves of the actions and of the extras, `[bucket, ...]`.
     """
-    inputs = self._inputs[bucket]
+    inputs = self.inputs[bucket]
     inputs[0][num_rows:] = self._spare
     for leaf in inputs[1:]:  # Clears rows of earlier batches.
       leaf[num_rows:] = 0

@@ -6,13 +6,15 @@ host, leaves no file behind, and accepts processes of the same user only.
 sockets from this one, by any client that knows the run's token.
 """
 
+import contextlib
 import dataclasses
 import os
 import socket
 import struct
 import uuid
 
-from repertory.components.network import network_interfaces
+from repertory.components.config import settings
+from repertory.components.network import frames, network_interfaces
 
 _UNIX = 'unix:'
 _TCP = 'tcp:'
@@ -73,6 +75,13 @@ def accept(listener: socket.socket) -> socket.socket | None:
     return None
   _tune(stream)
   return stream
+
+
+def refuse(stream: socket.socket, error: Exception) -> None:
+  """Sends the reason for closing a connection, if the peer still listens."""
+  with contextlib.suppress(OSError):
+    reason = {'reason': settings.text_of(error)}
+    stream.sendall(frames.pack_json(frames.REFUSED, reason))
 
 
 def connect(address: str, timeout_seconds: float) -> socket.socket:

@@ -124,8 +124,3 @@ def make_frame(
     for offset, shape, dtype in places
   ]
   return frame, views
-
-
-def as_bytes(array: np.ndarray) -> memoryview:
-  """Returns the bytes of an array; copies it unless it is contiguous."""
-  return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data

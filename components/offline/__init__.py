@@ -9,22 +9,9 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.offline.data_set import (
-    DataError,
-    DataSet,
-    DataSetSteps,
-    discounted_returns,
-  )
-  from repertory.components.offline.recording import (
-    Recording,
-    RecordingManifest,
-    open_data,
-    prepare,
-  )
-  from repertory.components.offline.writer import (
-    RecordingError,
-    RecordingWriter,
-  )
+  from repertory.components.offline.data_set import *
+  from repertory.components.offline.recording import *
+  from repertory.components.offline.writer import *
 
 __all__ = [
   'DataError', 'DataSet', 'DataSetSteps', 'Recording', 'RecordingError',

@@ -5,44 +5,17 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.replay.batches import (
-    Batches,
-    BatchTimeout,
-    Priorities,
-    sample_spec,
-  )
-  from repertory.components.replay.packing import Packing
-  from repertory.components.replay.rate_limiters import (
-    UNLIMITED,
-    NamesOf,
-    RateLimit,
-  )
-  from repertory.components.replay.replay_ratio import ReplayRatio
-  from repertory.components.replay.reverb.client import (
-    Connection,
-    PriorityUpdater,
-    is_snapshot_taken,
-    table_status,
-    write_checkpoint,
-  )
-  from repertory.components.replay.reverb.dataset import ReplayDataset
-  from repertory.components.replay.reverb.server import make_server
-  from repertory.components.replay.reverb.writer import ReverbWriter
-  from repertory.components.replay.tables import (
-    DEFAULT_TABLE,
-    TRAIN_BUFFER,
-    TableInfo,
-    TableSpec,
-    prioritized,
-    queue,
-    remove_checkpoints,
-    uniform,
-  )
-  from repertory.components.replay.waits import (
-    DeadlockError,
-    ReplayCheckpointError,
-  )
-  from repertory.components.replay.writers import Writer
+  from repertory.components.replay.batches import *
+  from repertory.components.replay.packing import *
+  from repertory.components.replay.rate_limiters import *
+  from repertory.components.replay.replay_ratio import *
+  from repertory.components.replay.reverb.client import *
+  from repertory.components.replay.reverb.dataset import *
+  from repertory.components.replay.reverb.server import *
+  from repertory.components.replay.reverb.writer import *
+  from repertory.components.replay.tables import *
+  from repertory.components.replay.waits import *
+  from repertory.components.replay.writers import *
 
 __all__ = [
   'DEFAULT_TABLE', 'TRAIN_BUFFER', 'UNLIMITED', 'BatchTimeout', 'Batches',

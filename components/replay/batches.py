@@ -74,10 +74,7 @@ class Batches(Iterator[types.Sample], abc.ABC):
       seconds = _SLICE_SECONDS
       waited = time.monotonic() - max(since, self._timeout_start)
       if waited > place.timeout_seconds:
-        wait = waits.describe_batch(table, place, ask)
-        raise TimeoutError(
-          f'Waited {place.timeout_seconds:g} seconds for {wait}.'
-        )
+        raise waits.no_batch(table, place, ask)
       batch_timeout = self.batch_timeout_seconds
       if batch_timeout is not None and waited > batch_timeout:
         raise BatchTimeout

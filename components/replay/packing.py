@@ -26,6 +26,7 @@ class Packing:
     images: Those of them that servers compress: uint8 of 2 or more dimensions.
     shapes: Shape of each leaf in one item.
     dtypes: Dtype of each leaf.
+    record_bytes: Bytes of the packed leaves of an item.
   """
 
   def __init__(self, signature: types.Nest, bundle_size: int = 1):
@@ -46,19 +47,21 @@ class Packing:
     self._record = np.dtype(
       [(str(i), self.dtypes[i], self.shapes[i]) for i in self.packed]
     )
+    self.record_bytes = self._record.itemsize
 
   @property
   def stored_signature(self) -> list[tf.TensorSpec]:
     """The columns: the bytes of all packed leaves, then the other leaves."""
     columns = [self._specs[i] for i in self.whole]
-    num_bytes, size = self._record.itemsize, self._bundle_size
+    size = self._bundle_size
     if size > 1:
       columns = [
         tf.TensorSpec([size, *spec.shape], spec.dtype, spec.name)
         for spec in columns
       ]
     if self.packed:
-      records = tf.TensorSpec([size * num_bytes], tf.uint8, 'packed')
+      num_bytes = size * self.record_bytes
+      records = tf.TensorSpec([num_bytes], tf.uint8, 'packed')
       columns.insert(0, records)
     return columns
 
@@ -73,7 +76,7 @@ class Packing:
       columns = [x.reshape(-1, size, *x.shape[1:]) for x in columns]
     if self.packed:
       records = self.pack(leaves)
-      columns.insert(0, records.reshape(-1, size * self._record.itemsize))
+      columns.insert(0, records.reshape(-1, size * self.record_bytes))
     return columns
 
   def pack(self, leaves: Sequence) -> np.ndarray:
@@ -88,7 +91,7 @@ class Packing:
     for i in self.packed:
       self.check(i, leaves[i])
       records[str(i)] = leaves[i]
-    return records.view(np.uint8).reshape(count, self._record.itemsize)
+    return records.view(np.uint8).reshape(count, self.record_bytes)
 
   def open(self, records: np.ndarray) -> dict[int, np.ndarray]:
     """Returns views of the packed leaves `[K, ...]` of uint8 `[K, bytes]`."""
@@ -97,17 +100,12 @@ class Packing:
     leaves = records.reshape(-1).view(self._record)
     return {i: leaves[str(i)] for i in self.packed}
 
-  @property
-  def record_bytes(self) -> int:
-    """Bytes of the packed leaves of an item."""
-    return self._record.itemsize
-
   def unpack(self, columns: Sequence[tf.Tensor]) -> types.Nest:
     """Maps columns `[B / bundle_size, ...]` to a nest of leaves `[B, ...]`."""
     columns = list(columns)
     leaves: list = [None] * len(self._specs)
     if self.packed:
-      records = self._open_bundles(columns.pop(0), (self._record.itemsize,))
+      records = self._open_bundles(columns.pop(0), (self.record_bytes,))
       sizes = [self._record[str(i)].itemsize for i in self.packed]
       pieces = tf.split(records, sizes, axis=1)
       for i, piece in zip(self.packed, pieces):
@@ -156,5 +154,4 @@ class Packing:
 
 def num_bytes(spec: tf.TensorSpec) -> int:
   """Returns the bytes of an array of known shape."""
-  shape = spec.shape.as_list()
-  return spec.dtype.size * int(np.prod(shape, dtype=np.int64))
+  return spec.dtype.size * spec.shape.num_elements()

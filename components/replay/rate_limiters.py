@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping
 
 from repertory.components.config.settings import SettingError
 
@@ -78,9 +77,6 @@ UNLIMITED = RateLimit(1.0, min_size=1, error_buffer=math.inf)
 
 class NamesOf(dict):
   """Agent-specific names of table settings; others keep their names."""
-
-  def __init__(self, names: Mapping[str, str] | None):
-    super().__init__(names or {})
 
   def __missing__(self, name: str) -> str:
     return name

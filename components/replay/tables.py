@@ -188,7 +188,7 @@ class TableSpec:
     Raises:
       SettingError: Naming the setting to change.
     """
-    called = rate_limiters.NamesOf(names)
+    called = rate_limiters.NamesOf(names or {})
     of_table, max_size = f"of table '{self.name}'", self.max_size
     if max_size > _MAX_INTEGER:
       raise SettingError(

@@ -37,11 +37,14 @@ class WaitPolicy:
 def describe(
   table: tables.TableSpec, ask: Callable[[], tables.TableInfo]
 ) -> str:
-  """Describes a table's limits and counts, or why they are unknown."""
+  """Describes a table's limits and counts, or why they are unknown.
+
+  The last period is left out.
+  """
   try:
     status = ask()
   except Exception as error:
-    return settings.text_of(error)
+    return settings.text_of(error).removesuffix('.')
   limit = table.rate_limit
   kind = 'a queue'
   if limit is not None:
@@ -52,18 +55,20 @@ def describe(
   return (
     f"Table '{table.name}' ({kind}) holds {status.size} of at most "
     f'{status.max_size} items, after {status.inserts} inserts and '
-    f'{status.samples} samples.'
+    f'{status.samples} samples'
   )
 
 
-def describe_batch(
+def no_batch(
   table: tables.TableSpec,
   place: WaitPolicy,
   ask: Callable[[], tables.TableInfo],
-) -> str:
-  """Describes a wait for a batch and the table's status."""
-  text = describe(table, ask).removesuffix('.')
-  return f"a batch from table '{table.name}' of {place}. {text}"
+) -> TimeoutError:
+  """Returns the error of a wait for a batch, with the table's status."""
+  return TimeoutError(
+    f'Waited {place.timeout_seconds:g} seconds for a batch from table '
+    f"'{table.name}' of {place}. {describe(table, ask)}."
+  )
 
 
 def deadlock(
@@ -72,5 +77,5 @@ def deadlock(
   """Returns the error of a thread that only itself could wake."""
   return DeadlockError(
     'This thread would wait forever: no other thread uses the table, so none '
-    f'can {need}. {describe(table, lambda: status)} {advice}'
+    f'can {need}. {describe(table, lambda: status)}. {advice}'
   )

@@ -28,8 +28,8 @@ class Writer(abc.ABC):
 
   def __init__(
     self,
-    table: tables.TableSpec,
     place: waits.WaitPolicy,
+    table: tables.TableSpec,
     *,
     priority: Callable[[], float] = lambda: 1.0,
     version: Callable[[], int] = lambda: 0,
@@ -38,8 +38,8 @@ class Writer(abc.ABC):
     """Initializes the writer; `open` connects it.
 
     Args:
+      place: Settings of waits; the connection to a server.
       table: Description of the table.
-      place: Settings of waits.
       priority: Returns the priority of a new item.
       version: Returns the learner steps of the acting variables.
       max_pending_items: Maximum number of pending items without a wait.
@@ -48,6 +48,7 @@ class Writer(abc.ABC):
     self.version = version
     self.num_items = 0
     self._place = place
+    self._packing = table.packing
     self._priority = priority
     self._max_pending_items = max_pending_items
     self._num_pending = 0  # In the table's unit: bundles, if it has any.
@@ -55,7 +56,7 @@ class Writer(abc.ABC):
   @property
   def shared(self) -> Sequence[int]:
     """Indices of leaves that items may store by reference."""
-    return self.table.packing.whole
+    return self._packing.whole
 
   @abc.abstractmethod
   def open(self, num_alive: int) -> None:
@@ -140,9 +141,8 @@ class Writer(abc.ABC):
     self._num_pending = num_pending
 
   def _describe_wait(self) -> str:
-    status = waits.describe(self.table, self._ask).removesuffix('.')
     return (
       f"table '{self.table.name}' of {self._place} to accept new items; its "
       f'rate limiter blocks actors until the learner has sampled enough. '
-      f'{status}'
+      f'{waits.describe(self.table, self._ask)}'
     )

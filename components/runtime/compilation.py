@@ -97,7 +97,10 @@ class CompiledFunction:
     is_eager: Whether it is not traced.
     output_structure: The structure of the output, with None for each leaf; of
       an eager function that of the last call.
+    unflatten: Packs leaves into the structure of the output.
   """
+
+  unflatten: nests.Unflattener
 
   def __init__(
     self,
@@ -150,7 +153,7 @@ class CompiledFunction:
     leaves = tree.flatten(outputs)
     self._absent = [i for i, leaf in enumerate(leaves) if leaf is None]
     self.output_structure = tree.map_structure(lambda leaf: None, outputs)
-    self._unflatten = nests.Unflattener(outputs)
+    self.unflatten = nests.Unflattener(outputs)
     self._context: Any = context.context()
     in_caller = in_caller and WRAPS_OPERATIONS and not jit_compile
     self._operation = _CALL if in_caller else self._function.name
@@ -174,7 +177,7 @@ class CompiledFunction:
     ]
     output = self._call(*inputs)
     self.output_structure = tree.map_structure(lambda leaf: None, output)
-    self._unflatten = nests.Unflattener(output)
+    self.unflatten = nests.Unflattener(output)
     return [
       None if leaf is None else tf.convert_to_tensor(leaf)
       for leaf in tree.flatten(output)
@@ -210,10 +213,6 @@ class CompiledFunction:
     if not self._is_for_xla:
       return []
     return find_open_slices(self._function)
-
-  def unflatten(self, leaves: Sequence[Any]) -> types.Nest:
-    """Packs leaves into the structure of the output."""
-    return self._unflatten(leaves)
 
 
 def compile_variable_reads(

@@ -5,31 +5,10 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.transports.in_process import InProcessTransport
-  from repertory.components.transports.offline_transport import (
-    Demonstrations,
-    OfflineTransport,
-    check_offline,
-    unlimited,
-  )
-  from repertory.components.transports.server_transports import (
-    ReverbTransport,
-    ServedTransport,
-  )
-  from repertory.components.transports.transport import (
-    COMPILED,
-    IN_PROCESS,
-    OFFLINE,
-    REVERB,
-    SERVED,
-    SHARES,
-    ActorState,
-    ActorStates,
-    LearnerSide,
-    Snapshots,
-    Transport,
-    make_adder,
-  )
+  from repertory.components.transports.in_process import *
+  from repertory.components.transports.offline_transport import *
+  from repertory.components.transports.server_transports import *
+  from repertory.components.transports.transport import *
 
 __all__ = [
   'COMPILED', 'IN_PROCESS', 'OFFLINE', 'REVERB', 'SERVED', 'SHARES',

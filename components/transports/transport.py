@@ -22,7 +22,8 @@ COMPILED = 'program'
 IN_PROCESS = 'local'
 
 # Kinds of tables behind a server, see `ReverbTransport` and `ServedTransport`.
-REVERB, SERVED = 'reverb', 'served'
+REVERB = 'reverb'
+SERVED = 'served'
 
 # Kind of recorded data, see `OfflineTransport`.
 OFFLINE = 'data'
@@ -351,12 +352,11 @@ class LearnerSide(Snapshots):
 
     Raises a TimeoutError if no batch has arrived for too long.
     """
-    now, limit = time.monotonic(), self._place.timeout_seconds
+    now = time.monotonic()
     if learner_steps != self._starving_at_step:
       self._starving_at_step, self._starving_since = learner_steps, now
-    if now - self._starving_since > limit:
-      wait = waits.describe_batch(self._table, self._place, self._status)
-      raise TimeoutError(f'Waited {limit:g} seconds for {wait}.')
+    if now - self._starving_since > self._place.timeout_seconds:
+      raise waits.no_batch(self._table, self._place, self._status)
     return self._replay_ratio.reset_count(learner_steps, self._status().samples)
 
   def flush(self) -> None:

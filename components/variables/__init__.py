@@ -5,16 +5,9 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.variables.local_client import (
-    LocalVariableClient,
-    Publisher,
-  )
-  from repertory.components.variables.remote_client import RemoteVariableClient
-  from repertory.components.variables.variable_client import (
-    SharedVariableClient,
-    Snapshot,
-    VariableClient,
-  )
+  from repertory.components.variables.local_client import *
+  from repertory.components.variables.remote_client import *
+  from repertory.components.variables.variable_client import *
 
 __all__ = [
   'LocalVariableClient', 'Publisher',

@@ -9,8 +9,6 @@ import math
 import lz4.block
 import numpy as np
 
-from repertory.components.network import frames
-
 # Arrays that shrink less are not worth decompressing.
 _MAX_RATIO = 0.9
 
@@ -45,7 +43,7 @@ def stored_bytes(array: np.ndarray | CompressedArray) -> memoryview:
   """Returns the bytes of an array as it is stored."""
   if isinstance(array, CompressedArray):
     return memoryview(array.data)
-  return frames.as_bytes(array)
+  return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def from_stored(

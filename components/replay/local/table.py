@@ -38,10 +38,10 @@ class Items(NamedTuple):
   leaves: list[np.ndarray]
   priorities: np.ndarray
 
-  def part(self, begin: int, end: int | None = None) -> 'Items':
-    """Returns views of the items from `begin` to `end`, exclusive."""
-    leaves = [leaf[begin:end] for leaf in self.leaves]
-    return Items(leaves, self.priorities[begin:end])
+  def after(self, count: int) -> 'Items':
+    """Returns views of the items without the first `count`."""
+    leaves = [leaf[count:] for leaf in self.leaves]
+    return Items(leaves, self.priorities[count:])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +131,7 @@ class WriterQueues:
     queue.num_pending -= num_items
     items = queue.blocks.popleft()
     if num_items < len(items.priorities):
-      queue.blocks.appendleft(items.part(num_items))
+      queue.blocks.appendleft(items.after(num_items))
     elif self._num_turns is None:
       self._order.popleft()
     else:

@@ -26,11 +26,10 @@ class LocalWriter(writers.Writer):
     **settings: Any,
   ):
     """As `writers.Writer`, with its position in a round-robin order, if any."""
-    super().__init__(table.description, place or waits.WaitPolicy(), **settings)
+    super().__init__(place or waits.WaitPolicy(), table.description, **settings)
     self._table = table
     self._turn = turn
     self._queue: table_lib.WriterQueue | None = None
-    self._packing = table.description.packing
 
   def open(self, num_alive: int) -> None:
     del num_alive  # References keep their arrays alive.

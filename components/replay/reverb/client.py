@@ -190,8 +190,12 @@ class PriorityUpdater(batches.Priorities):
     priorities = self._raise_to_floor(priorities)
     updates = dict(zip(keys.tolist(), priorities.tolist()))
     self._wait(_MAX_PENDING, 'new', self._connection.stop)
-    write = functools.partial(self._write, updates)
-    self._pending.append(self._thread.submit(write))
+    write = self._thread.submit(
+      lambda: self._connection.client.mutate_priorities(
+        self._table, updates=updates
+      )
+    )
+    self._pending.append(write)
 
   def flush(self) -> None:
     self._wait(0, 'the last', signals.StopSignal())
@@ -199,9 +203,6 @@ class PriorityUpdater(batches.Priorities):
   def close(self, timeout_seconds: float = 5.0) -> None:
     """Writes the enqueued updates and ends the thread, within the timeout."""
     self._thread.close(timeout_seconds)
-
-  def _write(self, updates: dict[int, float]) -> None:
-    self._connection.client.mutate_priorities(self._table, updates=updates)
 
   def _wait(self, most: int, which: str, stop: signals.StopSignal) -> None:
     """Waits until at most `most` updates are pending; raises their errors."""

@@ -122,12 +122,7 @@ class ReplayDataset(batches.Batches):
       self._waiting_since = None
     if self._timed_out:
       connection, table = self._connection, self._table
-      wait = waits.describe_batch(
-        table, connection, lambda: connection.look(table)
-      )
-      raise TimeoutError(
-        f'Waited {connection.timeout_seconds:g} seconds for {wait}.'
-      )
+      raise waits.no_batch(table, connection, lambda: connection.look(table))
     if self._is_starved:
       self._is_starved = False
       with self._opening:

@@ -16,17 +16,12 @@ class ReverbWriter(writers.Writer):
   longer chunks, an item would include steps of other slots.
   """
 
-  def __init__(
-    self, connection: client.Connection, table: tables.TableSpec, **settings
-  ):
-    super().__init__(table, connection, **settings)
-    self._connection = connection
-    self._packing = table.packing
+  _place: client.Connection
 
   def open(self, num_alive: int) -> None:
     self._num_alive = num_alive
     self._columns: list = []
-    self._writer = self._connection.client.trajectory_writer(num_alive)
+    self._writer = self._place.client.trajectory_writer(num_alive)
 
   def keep(self, leaves: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
     columns = [leaves.get(i) for i in self.shared]
@@ -85,4 +80,4 @@ class ReverbWriter(writers.Writer):
     self._writer.close()
 
   def _ask(self) -> tables.TableInfo:
-    return self._connection.look(self.table)
+    return self._place.look(self.table)

@@ -5,20 +5,14 @@ from typing import TYPE_CHECKING
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
-  from repertory.components.replay.served.batches import (
-    ServedBatches,
-    ServedPriorities,
-  )
-  from repertory.components.replay.served.connection import ServerConnection
-  from repertory.components.replay.served.server import ReplayServer
-  from repertory.components.replay.served.writer import ServedWriter
+  from repertory.components.replay.served.batches import *
+  from repertory.components.replay.served.connection import *
+  from repertory.components.replay.served.server import *
+  from repertory.components.replay.served.writer import *
 
 __all__ = [
-  'ReplayServer',
-  'ServedBatches',
-  'ServedPriorities',
-  'ServedWriter',
+  'ReplayServer', 'ServedBatches', 'ServedPriorities', 'ServedWriter',
   'ServerConnection',
-]
+]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -63,16 +63,16 @@ class ServedBatches(batches.Batches):
 
   def __next__(self) -> types.Sample:
     self._demand(max(1, self._prefetch))
-    sample = self._wait(self._receive, self._table, self._connection, self._ask)
+    connection, table = self._connection, self._table
+    sample = self._wait(
+      self._receive, table, connection, lambda: connection.look(table)
+    )
     self._demand(self._prefetch)
     return sample
 
   def close(self) -> None:
     self._is_closed = True
     self._stream.close()
-
-  def _ask(self) -> tables.TableInfo:
-    return self._connection.look(self._table)
 
   def _demand(self, num_batches: int) -> None:
     """Requests batches, up to a number that is outstanding."""

@@ -86,16 +86,11 @@ class ServerConnection(waits.WaitPolicy):
     full.
     """
     stream = self._open(protocol.SNAPSHOT, _SNAPSHOT_SECONDS)
-    with contextlib.ExitStack() as stack:
-      stack.callback(stream.close)
-      _ask(stream, 'a snapshot')
-      stack.pop_all()
+    _ask(stream, 'a snapshot')
 
     def wait() -> str:
-      try:
+      with contextlib.closing(stream):
         answer = stream.receive_json(protocol.ANSWER, 'a written snapshot')
-      finally:
-        stream.close()
       if 'error' in answer:
         raise waits.ReplayCheckpointError(
           f'{self} could not write a snapshot: {answer["error"]}'
@@ -118,18 +113,18 @@ class ServerConnection(waits.WaitPolicy):
 
 
 def _ask(stream: client_stream.ClientStream, what: str) -> dict[str, Any]:
-  """Sends a request without content; returns the answer."""
-  stream.send(memoryview(frames.header(protocol.ASK, 0)), 'a request')
-  return stream.receive_json(protocol.ANSWER, what)
+  """Sends a request without content; closes the stream on errors."""
+  try:
+    stream.send(memoryview(frames.header(protocol.ASK, 0)), 'a request')
+    return stream.receive_json(protocol.ANSWER, what)
+  except BaseException:
+    stream.close()
+    raise
 
 
 def _ask_status(
   stream: client_stream.ClientStream,
 ) -> Mapping[str, tables_lib.TableInfo]:
   """Queries the status of all tables; closes the stream on errors."""
-  try:
-    answer = _ask(stream, 'the status')
-  except BaseException:
-    stream.close()
-    raise
+  answer = _ask(stream, 'the status')
   return {name: tables_lib.TableInfo(*info) for name, info in answer.items()}

@@ -18,7 +18,7 @@ Items refer to these numbers, as long as the client keeps them alive.
 import itertools
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import tree
@@ -127,35 +127,32 @@ def unpack_arrays(
   return arrays
 
 
-class ItemsFrame(NamedTuple):
-  """Items as they are sent.
+def pack_items(
+  oldest: int,
+  priorities: np.ndarray,
+  records: np.ndarray,
+  numbers: np.ndarray,
+) -> bytes:
+  """Returns a frame of items.
 
-  Attributes:
+  Args:
     oldest: Number of the oldest array that is still needed after them.
     priorities: float64 `[K]`.
     records: Packed leaves, uint8 `[K, bytes]`.
     numbers: Numbers of arrays, uint64 `[leaves, K]`.
   """
-
-  oldest: int
-  priorities: np.ndarray
-  records: np.ndarray
-  numbers: np.ndarray
-
-
-def pack_items(items: ItemsFrame) -> bytes:
-  """Returns a frame of items."""
-  head = _ITEMS_HEAD.pack(len(items.priorities), items.oldest)
-  payload = b''.join(
-    (head, *(np.ascontiguousarray(array).tobytes() for array in items[1:]))
-  )
+  parts = [array.tobytes() for array in (priorities, records, numbers)]
+  payload = b''.join((_ITEMS_HEAD.pack(len(priorities), oldest), *parts))
   return frames.header(ITEMS, len(payload)) + payload
 
 
-def unpack_items(payload: memoryview, table: tables.TableSpec) -> ItemsFrame:
-  """Returns the items of a frame, which share its memory.
+def unpack_items(
+  payload: memoryview, arrays: Mapping[int, Any], table: tables.TableSpec
+) -> tuple[int, table_lib.Items]:
+  """Returns `oldest` and the items of a frame, given arrays by number.
 
-  Raises a ProtocolError if they do not fit the table, or a priority is bad.
+  The items share the frame's memory. Raises a ProtocolError if they do not fit
+  the table, a priority is bad, or an array that they refer to is not there.
   """
   layout, start = table.packing, _ITEMS_HEAD.size
   if len(payload) < start:
@@ -170,16 +167,24 @@ def unpack_items(payload: memoryview, table: tables.TableSpec) -> ItemsFrame:
     )
   ends = (start + np.cumsum([0, *sizes])).tolist()
   priorities, records, numbers = (
-    payload[a:b] for a, b in itertools.pairwise(ends)
+    np.frombuffer(payload[a:b], dtype)
+    for (a, b), dtype in zip(
+      itertools.pairwise(ends), (np.float64, np.uint8, np.uint64)
+    )
   )
-  found = np.frombuffer(priorities, np.float64)
-  check_priorities(found)
-  return ItemsFrame(
-    oldest,
-    found,
-    np.frombuffer(records, np.uint8).reshape(count, -1),
-    np.frombuffer(numbers, np.uint64).reshape(len(layout.whole), count),
-  )
+  check_priorities(priorities)
+  leaves: list[Any] = [None] * len(layout.shapes)
+  for i, leaf in layout.open(records.reshape(count, -1)).items():
+    leaves[i] = leaf
+  for i, row in zip(layout.whole, numbers.reshape(-1, count)):
+    leaves[i] = np.empty([count], object)
+    for k, number in enumerate(row.tolist()):
+      if number not in arrays:
+        raise frames.ProtocolError(
+          f'Items must refer to arrays that are alive, got number {number}.'
+        )
+      leaves[i][k] = arrays[number]
+  return oldest, table_lib.Items(leaves, priorities)
 
 
 def check_priorities(priorities: np.ndarray) -> None:
@@ -188,25 +193,3 @@ def check_priorities(priorities: np.ndarray) -> None:
     raise frames.ProtocolError(
       f'Priorities must be finite and not negative, got {priorities}.'
     )
-
-
-def to_items(
-  frame: ItemsFrame, arrays: Mapping[int, Any], table: tables.TableSpec
-) -> table_lib.Items:
-  """Returns the items of a frame, given arrays by number.
-
-  Raises a ProtocolError if they refer to an array that is not there.
-  """
-  layout, count = table.packing, len(frame.priorities)
-  leaves: list[Any] = [None] * len(layout.shapes)
-  for i, leaf in layout.open(frame.records).items():
-    leaves[i] = leaf
-  for i, numbers in zip(layout.whole, frame.numbers):
-    leaves[i] = np.empty([count], object)
-    for k, number in enumerate(numbers.tolist()):
-      if number not in arrays:
-        raise frames.ProtocolError(
-          f'Items must refer to arrays that are alive, got number {number}.'
-        )
-      leaves[i][k] = arrays[number]
-  return table_lib.Items(leaves, frame.priorities)

@@ -128,12 +128,12 @@ class ReplayServer:
         stream.sendall(frames.header(frames.WELCOME, 0))
         serve(stream, reader)
       except (frames.ProtocolError, callers.FencedError) as error:
-        _refuse(stream, error)
+        addresses.refuse(stream, error)
       except (frames.Disconnected, OSError):
         pass
       except Exception as error:
         logging.exception('The replay server failed to serve a client.')
-        _refuse(stream, error)
+        addresses.refuse(stream, error)
       finally:
         with self._lock:
           del self._connections[stream]
@@ -210,9 +210,8 @@ class ReplayServer:
             arrays[num_arrays] = array
             num_arrays += 1
           continue
-        frame = protocol.unpack_items(payload, description)
-        items = protocol.to_items(frame, arrays, description)
-        num_items += len(frame.priorities)
+        needed, items = protocol.unpack_items(payload, arrays, description)
+        num_items += len(items.priorities)
         num_pending = table.put(queue, items)
         while num_pending and self._is_used(stream):
           if table.wait_for_queue(queue, num_pending - 1, _SLICE_SECONDS):
@@ -220,9 +219,9 @@ class ReplayServer:
             if num_pending:
               _send_count(stream, num_items - num_pending)
         _send_count(stream, num_items - num_pending)
-        for number in range(oldest, min(frame.oldest, num_arrays)):
+        for number in range(oldest, min(needed, num_arrays)):
           del arrays[number]
-        oldest = max(oldest, frame.oldest)
+        oldest = max(oldest, needed)
     finally:
       table.close_queue(queue)
 
@@ -338,16 +337,8 @@ class _Reader:
     return payload
 
   def _fill(self, view: memoryview) -> None:
-    while view:
-      if not (count := self._opened.readinto(view)):
-        raise frames.Disconnected
-      view = view[count:]
-
-
-def _refuse(stream: socket.socket, error: Exception) -> None:
-  with contextlib.suppress(OSError):
-    reason = {'reason': settings.text_of(error)}
-    stream.sendall(frames.pack_json(frames.REFUSED, reason))
+    if self._opened.readinto(view) < len(view):
+      raise frames.Disconnected
 
 
 def _send_count(stream: socket.socket, count: int) -> None:

@@ -27,23 +27,15 @@ class ServedWriter(writers.Writer):
   are compressed, and all large leaves are sent once.
   """
 
-  def __init__(
-    self,
-    connection: connection_lib.ServerConnection,
-    table: tables.TableSpec,
-    **settings,
-  ):
-    super().__init__(table, connection, **settings)
-    self._connection = connection
-    self._packing = table.packing
-    self._is_open = False
+  _place: connection_lib.ServerConnection
+  _is_open = False
 
   def open(self, num_alive: int) -> None:
     self._num_alive = num_alive * len(self._packing.whole)
     self._num_arrays = self._num_put = self._num_inserted = 0
     self._unsent: collections.deque[memoryview] = collections.deque()
     self._received = bytearray()
-    self._stream = self._connection.open(protocol.WRITE, self.table)
+    self._stream = self._place.open(protocol.WRITE, self.table)
     self._is_open = True
     self._stream.socket.setblocking(False)
 
@@ -64,13 +56,13 @@ class ServedWriter(writers.Writer):
       self._send_arrays(i, leaves[i]) if i in new else leaves[i]
       for i in packing.whole
     ]
-    items = protocol.ItemsFrame(
+    items = protocol.pack_items(
       max(0, self._num_arrays - self._num_alive),
       priorities,
       records,
       np.array(numbers, np.uint64),
     )
-    self._unsent.append(memoryview(protocol.pack_items(items)))
+    self._unsent.append(memoryview(items))
     self.num_items += count
     self._num_put += count
     self._exchange()
@@ -149,4 +141,4 @@ class ServedWriter(writers.Writer):
       self._is_open = False
 
   def _ask(self) -> tables.TableInfo:
-    return self._connection.look(self.table)
+    return self._place.look(self.table)

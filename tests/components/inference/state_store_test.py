@@ -14,7 +14,7 @@ N = 7  # Environments.
 
 def act(store, bucket, ids, step_types, observations):
   """Returns the leaves of actions and extras of the rows."""
-  inputs = store.inputs(bucket)
+  inputs = store.inputs[bucket]
   for array, rows in zip(inputs, (ids, step_types, observations), strict=True):
     array[: len(ids)] = rows
   actions, extras = store.act(bucket, len(ids))
@@ -83,7 +83,7 @@ def test_nests_and_dtypes():
 
   spec = {'a': specs.Array((), np.uint8), 'b': specs.Array((2,), np.int64)}
   store = state_store.StateStore(Summing(), spec, N, [3])
-  inputs = store.inputs(3)
+  inputs = store.inputs[3]
   assert [(a.shape, a.dtype) for a in inputs] == [((3,), np.int32)] * 2 + [
     ((3,), np.uint8),
     ((3, 2), np.int64),

@@ -30,7 +30,7 @@ class RecordingWriter(replay.Writer):
   def __init__(self, signature, shared=(), **settings):
     """Starts without items."""
     table = replay.queue(signature, 100_000)
-    super().__init__(table, local.WaitPolicy(1.0), **settings)
+    super().__init__(local.WaitPolicy(1.0), table, **settings)
     self._shared = list(shared)
     self.items, self.priorities, self.puts = [], [], []
     self._specs = tree.flatten(signature)

@@ -117,12 +117,10 @@ def _pack_priorities(*priorities):
 def _pack_items(priority, number=0):
   _, column = _items(1)
   return protocol.pack_items(
-    protocol.ItemsFrame(
-      0,
-      np.array([priority]),
-      _TABLE.packing.pack([None, column]),
-      np.array([[number]], np.uint64),
-    )
+    0,
+    np.array([priority]),
+    _TABLE.packing.pack([None, column]),
+    np.array([[number]], np.uint64),
   )
 
 
