@@ -13,6 +13,7 @@ import tensorflow as tf
 from repertory.components import (
   interfaces,
   learners,
+  loggers,
   replay,
   transports,
   types,
@@ -128,7 +129,7 @@ class LearningNode(CheckpointingNode):
     interfaces.refuse_late(
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
-    self._logger = logs.aggregate(
+    self._logger = loggers.Aggregate(
       functools.partial(self._coordinator.write, kinds.LEARNER.name),
       latest=['skipped_updates'],
     )
