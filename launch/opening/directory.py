@@ -42,7 +42,8 @@ def open_run(
   check = functools.partial(session_lib.check_identity, identity=plan.identity)
   source, initial = experiment.initial_from, None
   if source and (
-    fresh or not (plan.storage or directories.has_checkpoint(directory))
+    fresh
+    or not (plan.storage or directories.checkpoints_in(directory).newest())
   ):
     # Before the directory may be moved aside.
     initial = _read_initial(plan, source)
@@ -57,8 +58,9 @@ def open_run(
       fetched = held.enter_context(
         remote_storage.holding(plan.storage, experiment, fresh, check, report)
       )
-    if fresh:
-      held.enter_context(directories.starting_over(directory))
+    if fresh and os.listdir(directory) != [directories.LOCK]:
+      directories.set_aside(directory)
+      held.enter_context(directories.hold(directory))
     checkpoint = directories.load_checkpoint(directory)
     if checkpoint is not None:
       check(checkpoint)
