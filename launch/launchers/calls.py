@@ -28,7 +28,7 @@ class RemoteMethods:
 
 
 class AuthenticatedClient:
-  """Client of the coordinator that adds the caller to each call."""
+  """Client of a node that checks its callers: adds the caller to each call."""
 
   def __init__(self, client: Any, caller: callers.Caller):
     self._client = client
