@@ -131,12 +131,9 @@ class Topology(abc.ABC):
     del experiment
     return self.name
 
-  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
-    """Returns a common divisor of the adders' numbers of environments.
-
-    None for the number of environments per actor.
-    """
-    return None
+  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int:
+    """Returns a common divisor of the adders' numbers of environments."""
+    return experiment.num_environments_per_actor
 
   def program(self, session: 'session_lib.Session') -> launcher_lib.NodeGraph:
     """Makes the node graph of a run."""
