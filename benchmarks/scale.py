@@ -154,8 +154,8 @@ def _session(num_actors: int, learns: bool) -> Iterator[Any]:
       checkpoint_replay=False,
     )
     checked = plan.make_plan(experiment, 'distributed')
-    with directory_lib.open_run(checked) as run:
-      yield run.make_session()
+    with directory_lib.open_run(checked) as session:
+      yield session
 
 
 class _Nodes:

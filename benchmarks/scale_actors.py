@@ -22,7 +22,6 @@ from repertory.components.network import callers
 from repertory.components.runtime import signals
 from repertory.launch.coordination import kinds, reports
 from repertory.launch.launchers import calls, rpc
-from repertory.launch.nodes import variable_cache
 
 WARM_UP_SECONDS = 2.0
 _CALL_SECONDS = 120.0
@@ -161,7 +160,7 @@ class _Actor:
     if self._fetch is not None:
       if not self._fetch.done():
         return
-      variable_cache.unpack(self._fetch.result())
+      pickle.loads(self._fetch.result())
       self.counts['fetches'] += 1
     names = ['policy', 'learner_steps', 'max_priority']
     self._fetch = self._learner.futures.get_variables(names)

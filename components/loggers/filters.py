@@ -36,7 +36,7 @@ class Aggregate(base.Logger):
   def __init__(
     self,
     write: Callable[[dict[str, Any]], None],
-    period_seconds: float,
+    period_seconds: float = 1.0,
     *,
     latest: Collection[str] = (),
     clock: Callable[[], float] = time.monotonic,

@@ -19,8 +19,8 @@ def _graph(values, settings, positional) -> int:
   topology = factory.make_topology(values)
   experiment = factory.make_experiment(values, settings)
   plan = launch.opening.plan.make_plan(experiment, topology)
-  opened = launch.opening.opened.Opened(plan, plan.options[0])
-  graph = topology.call_graph(opened.make_session())
+  session = launch.opening.directory.make_session(plan, plan.options[0])
+  graph = topology.call_graph(session)
   lines, indent = ['flowchart LR'], '  '  # Arrows go from caller to callee.
   if graph.frame:
     lines.append(f'  subgraph {graph.frame.replace(" ", "_")} [{graph.frame}]')

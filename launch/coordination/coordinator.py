@@ -220,7 +220,6 @@ class Coordinator:
       return reports.HeartbeatReply(
         self._phase,
         self._steps,
-        self._learner_steps,
         self._node_registry.is_acting_delayed(),
         bool(self._stopped_early),
       )

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,6 @@ import numpy as np
 from repertory.components import loggers, replay
 from repertory.launch.coordination import kinds
 from repertory.launch.experiments import directories
-
-# Rows are aggregated over this period.
-_ROW_PERIOD_SECONDS = 1.0
 
 _POSITION = ('steps', 'learner_steps', 'elapsed_seconds')
 _TABLE_COLUMNS = (
@@ -58,7 +55,9 @@ class RunLogs:
     self._warned: set[str] = set()
     self._loggers: dict[tuple[str, str], Any] = {}  # By label and file.
     self._merged = {
-      label: aggregate(functools.partial(self._write_now, label), latest)
+      label: loggers.Aggregate(
+        functools.partial(self._write_now, label), latest=latest
+      )
       for label, latest in _LATEST.items()
     }
 
@@ -119,10 +118,3 @@ class RunLogs:
     if message not in self._warned:  # Many rows may cause the same message.
       self._warned.add(message)
       self._warn_user(message)
-
-
-def aggregate(
-  write: Callable[[Mapping[str, Any]], None], latest: Collection[str] = ()
-) -> loggers.Aggregate:
-  """Merges rows over a second; see `loggers.Aggregate`."""
-  return loggers.Aggregate(write, _ROW_PERIOD_SECONDS, latest=latest)

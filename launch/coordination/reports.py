@@ -30,7 +30,6 @@ class HeartbeatReply:
   Attributes:
     phase: One of `PHASES`, or `STOPPING`.
     steps: Environment steps so far.
-    learner_steps: Learner steps so far.
     is_acting_delayed: Whether acting waits for nodes that are starting or
       restarting, which may take longer than other timeouts.
     is_ending: Whether the run ends before all its steps are taken; actors stop
@@ -39,7 +38,6 @@ class HeartbeatReply:
 
   phase: str
   steps: int
-  learner_steps: int
   is_acting_delayed: bool = False
   is_ending: bool = False
 

@@ -159,11 +159,6 @@ def describe_absence(directory: str) -> str:
   return ''
 
 
-def has_checkpoint(directory: str) -> bool:
-  """Whether a run's directory has a checkpoint to resume from."""
-  return checkpoints_in(directory).newest() is not None
-
-
 def check_trained(directory: str, best: bool = False) -> None:
   """Raises SettingError unless there is a checkpoint, or `best` policy."""
   if checkpoints_in(directory, best).newest() is None:
@@ -267,17 +262,6 @@ def hold(directory: str) -> Iterator[None]:
         # Closing would not do it while others have copies of the descriptor.
         fcntl.flock(descriptor, fcntl.LOCK_UN)
       os.close(descriptor)
-
-
-@contextlib.contextmanager
-def starting_over(directory: str) -> Iterator[None]:
-  """Moves the contents of a held directory aside, and holds a new one."""
-  if os.listdir(directory) == [LOCK]:
-    yield
-    return
-  set_aside(directory)
-  with hold(directory):
-    yield
 
 
 def clear(directory: str) -> str:

@@ -29,7 +29,7 @@ def describe(
   experiment: experiment_lib.Experiment,
   spec: specs.EnvironmentSpec,
   kinds: Sequence[str],
-  smallest_batch: int | None = None,
+  smallest_batch: int = 1,
 ) -> tuple[experience_lib.Experience, list[ReplayOption]]:
   """Returns the agent's experience, and its replay options, the best first.
 
@@ -59,9 +59,7 @@ def describe(
   options, refusals = [], []
   for kind in kinds:
     # Only Reverb needs bundles.
-    bundle = 1
-    if kind == transports.REVERB:
-      bundle = smallest_batch or experiment.num_environments_per_actor
+    bundle = smallest_batch if kind == transports.REVERB else 1
     try:
       warning = _check_memory(
         experience, kind, max_items, experiment.checkpoint_replay

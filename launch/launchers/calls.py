@@ -1,6 +1,7 @@
 """Calls to other nodes, and waits for servers and replies."""
 
 import functools
+import pickle
 import socket
 from collections.abc import Callable
 from concurrent import futures
@@ -10,7 +11,6 @@ from repertory.components import core
 from repertory.components.network import callers
 from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
-from repertory.launch.nodes import variable_cache
 from repertory.launch.platform import watchdog
 
 
@@ -28,7 +28,7 @@ class RemoteMethods:
 
 
 class AuthenticatedClient:
-  """Client of the coordinator that adds the caller to each call."""
+  """Client of a node that checks its callers: adds the caller to each call."""
 
   def __init__(self, client: Any, caller: callers.Caller):
     self._client = client
@@ -108,4 +108,5 @@ class RemoteSource(core.VariableSource):
       if self._stop.is_set():
         call.cancel()
         raise signals.Stopped
-    return variable_cache.unpack(call.result())  # It has its own time-out.
+    # See `nodes.learning.cached`. The call has its own time-out.
+    return pickle.loads(call.result())

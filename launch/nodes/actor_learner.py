@@ -57,7 +57,6 @@ class GossipLearner(learner.LearnerNode):
       self._end.begin(self.version)
     if start.learned:
       self.learner.begin_with(pickle.loads(start.learned))
-    self._caller = tuple(context.caller)
     self._gossip = gossip_node
     self._is_closed = False
     self._checkpoints.on_written = self._send
@@ -105,9 +104,7 @@ class GossipLearner(learner.LearnerNode):
       checkpoint,
       path,
       # The gossip node reports itself if it could not write a chunk.
-      lambda *chunk: (
-        not self._is_closed and self._gossip.deposit(self._caller, *chunk)
-      ),
+      lambda *chunk: not self._is_closed and self._gossip.deposit(*chunk),
     )
 
   def _remove_checkpoints(self) -> None:
@@ -133,8 +130,8 @@ class ActorLearnerNode(actor.ActorNode):
     Args:
       own: Its own session, as of a new run.
       settings: The topology, `topologies.gossip.Gossip`.
+      gossip_node: Authenticated client of the gossip node.
     """
-    self._caller = tuple(context.caller)
     self._gossip = gossip_node
     context.report_start('fetching its initial state')
     own, start = self._begin(own)
@@ -222,7 +219,7 @@ class ActorLearnerNode(actor.ActorNode):
   ) -> tuple[session_lib.Session, gossip_node_lib.LearnerStart]:
     """Returns session and initial state, after fetching a checkpoint."""
     shutil.rmtree(own.experiment.directory, ignore_errors=True)
-    start = self._gossip.begin(self._caller)
+    start = self._gossip.begin()
     if start.has_checkpoint:
       counts = {**self._fetch_checkpoint(own), 'runs': own.counts['runs']}
       own = dataclasses.replace(own, counts=counts, is_resumed=True)
@@ -237,7 +234,7 @@ class ActorLearnerNode(actor.ActorNode):
     os.makedirs(directory)
     path = os.path.join(directory, _ARCHIVE)
     with open(path, 'wb') as file:
-      while chunk := self._gossip.read_checkpoint(self._caller, file.tell()):
+      while chunk := self._gossip.read_checkpoint(file.tell()):
         file.write(chunk)
     joint_checkpoints.unpack(path, directory)
     os.remove(path)
@@ -248,7 +245,6 @@ class ActorLearnerNode(actor.ActorNode):
   def _report_learner(self) -> None:
     """Reports to the gossip node, and writes a log row."""
     distance = self._gossip.exchange(
-      self._caller,
       self.learner.version,
       self.learner.statuses(),
       pickle.dumps(self.learner.learner.get_learned()),

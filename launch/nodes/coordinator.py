@@ -9,9 +9,6 @@ from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import node
 
-# Called by the node itself only.
-_NOT_SERVED = ('close',)
-
 
 class CoordinatorNode(node.Node):
   """Serves the coordinator to all nodes; it is shut down last."""
@@ -31,7 +28,7 @@ class CoordinatorNode(node.Node):
     return {
       name: self._admitting(getattr(self._coordinator, name))
       for name in dir(self._coordinator)
-      if not name.startswith('_') and name not in _NOT_SERVED
+      if not name.startswith('_') and name != 'close'
     }
 
   def _admitting(self, method: Callable[..., Any]) -> Callable[..., Any]:

@@ -69,7 +69,13 @@ class EvaluatorNode(node.Node):
       )
       self._loop = environment_loop.EnvironmentLoop(environments, actor)
       self._loop.add_observer(self._note_progress)
-      _measure(session, self._loop)
+      self._loop.read_info(experiment.info)
+      if makers := experiment.evaluation_metrics:
+        extends = experiment.builder.observes_previous_action_and_reward
+        original = wrappers.previous_action.original if extends else None
+        self._loop.measure(
+          episode_metrics.EpisodeMetrics(makers, len(ids), original)
+        )
       self._close_all = stack.pop_all().close
 
   @property
@@ -143,20 +149,3 @@ class EvaluatorNode(node.Node):
   def _note_progress(self, episode: environment_loop.Episode) -> None:
     del episode
     self._progressed_at = time.monotonic()
-
-
-def _measure(
-  session: session_lib.Session, loop: environment_loop.EnvironmentLoop
-) -> None:
-  """Adds the session's metrics to the episodes of an evaluation loop."""
-  loop.read_info(session.experiment.info)
-  makers = session.experiment.evaluation_metrics
-  if not makers:
-    return
-  extends = session.experiment.builder.observes_previous_action_and_reward
-  original = wrappers.previous_action.original if extends else None
-  loop.measure(
-    episode_metrics.EpisodeMetrics(
-      makers, len(policies.evaluation_ids(session)), original
-    )
-  )

@@ -20,12 +20,7 @@ from repertory.components.network import callers
 from repertory.components.runtime import signals
 from repertory.launch.coordination import reports
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import (
-  joint_checkpoints,
-  learning,
-  node,
-  variable_cache,
-)
+from repertory.launch.nodes import joint_checkpoints, learning, node
 
 # Period of parameter reports and log rows of each learner, and of distances.
 PERIOD_SECONDS = 1.0
@@ -78,7 +73,7 @@ class GossipNode(learning.CheckpointingNode):
     self._compared_at = 0.0
     # Write errors of received checkpoints, not reported yet.
     self._unwritten: list[OSError] = []
-    self._served = variable_cache.VariableCache(
+    self._cached = learning.cached(
       self._get_variables, lambda: (self._means.changes, self._means.steps)
     )
 
@@ -89,7 +84,7 @@ class GossipNode(learning.CheckpointingNode):
   @property
   def served(self) -> Mapping[str, Callable[..., Any]]:
     return {
-      'get_variables': self._served.get,
+      'get_variables': self._cached,
       'begin': self._begin,
       'read_checkpoint': self._read_checkpoint,
       'exchange': self._exchange,

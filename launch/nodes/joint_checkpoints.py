@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import os
+import pathlib
 import shutil
 import threading
 import zipfile
@@ -25,20 +26,15 @@ _CHUNK_BYTES = 4 << 20
 def pack(folder: str, path: str) -> None:
   """Packs a checkpoint's folder into a new archive."""
   with open(path, 'wb') as file, zipfile.ZipFile(file, 'w') as archive:
-    for root, _, names in os.walk(folder):
-      for name in sorted(names):
-        inside = os.path.relpath(os.path.join(root, name), folder)
-        archive.write(os.path.join(root, name), inside)
+    for one in sorted(pathlib.Path(folder).rglob('*')):
+      archive.write(one, one.relative_to(folder))
 
 
 def unpack(path: str, directory: str) -> None:
   """Adds an archived checkpoint to those of a directory."""
-
-  def extract(folder: str) -> None:
-    with zipfile.ZipFile(path) as archive:
-      archive.extractall(folder)
-
-  checkpointing.Checkpointer(directory, max_to_keep=1).add(extract)
+  checkpointing.Checkpointer(directory, max_to_keep=1).add(
+    lambda folder: shutil.unpack_archive(path, folder, 'zip')
+  )
 
 
 def read_state(path: str) -> Mapping[str, Any]:

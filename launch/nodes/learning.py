@@ -2,16 +2,18 @@
 
 import contextlib
 import functools
+import pickle
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
 
 from repertory.components import (
-  core,
   interfaces,
   learners,
+  loggers,
   replay,
   transports,
   types,
@@ -20,11 +22,7 @@ from repertory.components import (
 from repertory.components.checkpoints import checkpointing
 from repertory.launch.coordination import kinds, logs, reports, statuses
 from repertory.launch.experiments import session as session_lib
-from repertory.launch.nodes import (
-  checkpoints,
-  node,
-  variable_cache,
-)
+from repertory.launch.nodes import checkpoints, node
 
 
 class CheckpointingNode(node.Node):
@@ -106,7 +104,7 @@ class CheckpointingNode(node.Node):
     return reply
 
 
-class LearningNode(CheckpointingNode, core.VariableSource):
+class LearningNode(CheckpointingNode):
   """Base class of nodes that train a network, and serve its variables.
 
   A subclass makes the learner from `_update`.
@@ -131,7 +129,7 @@ class LearningNode(CheckpointingNode, core.VariableSource):
     interfaces.refuse_late(
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
-    self._logger = logs.aggregate(
+    self._logger = loggers.Aggregate(
       functools.partial(self._coordinator.write, kinds.LEARNER.name),
       latest=['skipped_updates'],
     )
@@ -151,10 +149,9 @@ class LearningNode(CheckpointingNode, core.VariableSource):
 
   @property
   def served(self):
-    served = variable_cache.VariableCache(
-      self.get_variables, lambda: (self.version, self.max_priority)
-    )
-    return {'get_variables': served.get}
+    read = self.learner.get_variables
+    get = cached(read, lambda: (self.version, self.max_priority))
+    return {'get_variables': get}
 
   @property
   def max_priority(self) -> float:
@@ -174,15 +171,38 @@ class LearningNode(CheckpointingNode, core.VariableSource):
     if self._publisher is not None:
       self._publisher.publish(self.version, self.max_priority)
 
-  def get_variables(self, names: Sequence[str]) -> list[types.Nest]:
-    """Returns one nest of arrays per name."""
-    return self.learner.get_variables(names)
-
   def close(self) -> None:
     """Flushes the logs, and ends all threads."""
     with contextlib.ExitStack() as stack:  # Close all, even if one fails.
       stack.callback(self._logger.close)
       stack.callback(super().close)
+
+
+def cached(
+  read: Callable[[Sequence[str]], Sequence[types.Nest]],
+  age: Callable[[], Hashable],
+) -> Callable[[Sequence[str]], bytes]:
+  """Returns `read` for remote clients, pickled once per version for all.
+
+  All requests before the next learner step share one read. The answer is one
+  byte string, since RPC takes several times as long for dozens of arrays.
+
+  Args:
+    age: Returns a key that changes with the variables.
+  """
+  lock = threading.Lock()
+  # By names: version key before the read, and the pickled variables.
+  kept: dict[tuple[str, ...], tuple[Hashable, bytes]] = {}
+
+  def get(names: Sequence[str]) -> bytes:
+    with lock:  # Concurrent requests share this read.
+      # Before the read: after a step in between, the next request reads again.
+      key, now = tuple(names), age()
+      if key not in kept or kept[key][0] != now:
+        kept[key] = now, pickle.dumps(read(names), pickle.HIGHEST_PROTOCOL)
+      return kept[key][1]
+
+  return get
 
 
 def report_lost_items(

@@ -6,7 +6,6 @@
 Run them with pytest: they use its `tmp_path` fixture.
 """
 
-import contextlib
 import dataclasses
 import os
 import pathlib
@@ -155,12 +154,10 @@ class TopologyConformance:
       experiment, self.make_topology(), self.launch_type, display=False
     )
 
-  @contextlib.contextmanager
   def _open(self, experiment, topology):
     """Yields the session of a new run."""
     checked = plan.make_plan(experiment, topology, self.launch_type)
-    with directory.open_run(checked) as held:
-      yield held.make_session()
+    return directory.open_run(checked)
 
   def _check_steps(self, result):
     steps, max_steps = result.status.steps, self.max_steps

@@ -23,7 +23,8 @@ class Plan:
 
   Attributes:
     experiment: The experiment to run.
-    layout: Its topology and launcher.
+    topology: Its topology, with defaults that suit the launcher.
+    launcher: Launcher of the nodes.
     spec: The environment's spec.
     experience: The agent's experience.
     options: Supported kinds of experience transport, the best first.
@@ -32,7 +33,8 @@ class Plan:
   """
 
   experiment: experiment_lib.Experiment
-  layout: topology_lib.Layout
+  topology: topology_lib.Topology
+  launcher: launcher_lib.Launcher
   spec: specs.EnvironmentSpec
   experience: experience_lib.Experience
   options: Sequence[preflight.ReplayOption]
@@ -71,27 +73,27 @@ def make_plan(
     demonstrations=tuple(map(os.path.abspath, experiment.demonstrations)),
   )
   # May split the CPU into virtual devices, so precedes use of TensorFlow.
-  layout = topology_lib.lay_out(experiment, topology, launch_type)
-  if layout.topology.has_program and layout.launcher.needs_pickles:
-    callbacks_lib.check_can_travel(experiment, layout.launcher.name)
+  topology, launcher = topology_lib.lay_out(experiment, topology, launch_type)
+  if topology.has_program and launcher.needs_pickles:
+    callbacks_lib.check_can_travel(experiment, launcher.name)
   _check_tensorflow()
   spec = environment_batches.find_spec(experiment)
   agents_registry.check_fits(
     experiment.builder, spec, experiment.agent, experiment.environment
   )
+  kinds = topology.transports(experiment)
   experience, options = preflight.describe(
-    experiment, spec, layout.transports, layout.smallest_batch
+    experiment, spec, kinds, topology.smallest_batch(experiment)
   )
-  layout.topology.check_experience(experiment, experience, spec)
-  recording = preflight.check_data(
-    experiment, experience, spec, layout.transports
-  )
+  topology.check_experience(experiment, experience, spec)
+  recording = preflight.check_data(experiment, experience, spec, kinds)
   storage = None
   if experiment.storage is not None:
     storage = checkpoints.Storage(experiment.storage, experiment.directory)
   return Plan(
     experiment,
-    layout,
+    topology,
+    launcher,
     spec,
     experience,
     options,

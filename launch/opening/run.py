@@ -103,21 +103,19 @@ def run(
       with terminal.saying('trying environment and network', display):
         plan = plan_lib.make_plan(experiment, topology, launch_type)
       with terminal.saying('opening its directory', display):
-        opened = stack.enter_context(
+        session = stack.enter_context(
           directory_lib.open_run(plan, fresh, report)
         )
-      session = opened.make_session()
       if not session.experiment.eager:  # Debugger prompts must stay visible.
         stack.enter_context(native_output.redirected(session.log_directory))
       show = stack.enter_context(_display(session, display))
     start = {**session.run_layout, **session.description}
     with run_metadata.writing(session.log_directory, start) as log_end:
-      layout = opened.plan.layout
       status, not_stored = remote_storage.run_and_upload(
         functools.partial(
-          layout.topology.run, session, layout.launcher, interruption
+          plan.topology.run, session, plan.launcher, interruption
         ),
-        opened.plan.storage,
+        plan.storage,
         session,
         show,
       )

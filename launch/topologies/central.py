@@ -20,9 +20,9 @@ from repertory.launch.coordination import kinds
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher as launcher_lib
 from repertory.launch.topologies import (
-  bellman_updaters,
   device_settings,
   parts,
+  replay_settings,
   topology,
 )
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @topology.register
 @dataclasses.dataclass(frozen=True)
 class Central(
-  bellman_updaters.BellmanUpdaterTopology,
+  replay_settings.BellmanUpdaterTopology,
   device_settings.InferenceDevicesTopology,
 ):
   """Central inference, after SEED RL: https://arxiv.org/abs/1910.06591."""

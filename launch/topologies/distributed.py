@@ -4,12 +4,12 @@ import dataclasses
 
 from repertory.launch import nodes
 from repertory.launch.coordination import kinds
-from repertory.launch.topologies import bellman_updaters, parts, topology
+from repertory.launch.topologies import parts, replay_settings, topology
 
 
 @topology.register
 @dataclasses.dataclass(frozen=True)
-class Distributed(bellman_updaters.BellmanUpdaterTopology):
+class Distributed(replay_settings.BellmanUpdaterTopology):
   """Distributed actors that fetch the policy's variables from the learner."""
 
   name = 'distributed'

@@ -192,7 +192,9 @@ def _describe_experience(
 
 
 def _make_actor_learner(context, session, gossip, index):
-  gossip_node = context.peers[kinds.LEARNER.name]
+  gossip_node = launchers.calls.AuthenticatedClient(
+    context.peers[kinds.LEARNER.name], context.caller
+  )
   context.report_start(f'waiting for {kinds.LEARNER.name}')
   launchers.calls.wait_for_server(
     gossip_node, session.experiment.timeout_seconds, context.stop

@@ -54,7 +54,7 @@ class Offline(topology.Topology):
     with nodes.one_thread.supervised(session, interruption, show) as thread:
       learner = thread.make(
         kinds.LEARNER.name,
-        lambda context: nodes.offline_learner.OfflineLearnerNode(
+        lambda context: nodes.learner.OfflineLearnerNode(
           context, session, self.data
         ),
       )

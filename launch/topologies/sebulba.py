@@ -149,10 +149,8 @@ class _Learner(NamedTuple):
 
 def _make_learner(context, session, num_actors, topology, made):
   """Makes transport, learner, publisher and rounds, in this order."""
-  is_deterministic, interruption = (
-    session.experiment.deterministic,
-    context.stop,
-  )
+  is_deterministic = session.experiment.deterministic
+  interruption = context.stop
   if is_deterministic:
     context = nodes.rounds.finishing_rounds(context)
   with topology.on_learner_devices():

@@ -11,7 +11,7 @@ quote names in annotations.
 import abc
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from repertory.components.config.settings import SettingError
 from repertory.launch import launchers
@@ -119,8 +119,8 @@ class Topology(abc.ABC):
   def transports(self, experiment: experiment_lib.Experiment) -> Sequence[str]:
     """Returns the supported kinds of experience transport, best first.
 
-    `opening.opened` chooses one. A resumed run keeps the
-    transport that wrote its tables, if supported; else its tables begin empty.
+    `opening.directory` chooses one. A resumed run keeps the transport that
+    wrote its tables, if supported; else its tables begin empty.
     """
 
   def sharding(self, experiment: experiment_lib.Experiment) -> str:
@@ -131,12 +131,9 @@ class Topology(abc.ABC):
     del experiment
     return self.name
 
-  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int | None:
-    """Returns a common divisor of the adders' numbers of environments.
-
-    None for the number of environments per actor.
-    """
-    return None
+  def smallest_batch(self, experiment: experiment_lib.Experiment) -> int:
+    """Returns a common divisor of the adders' numbers of environments."""
+    return experiment.num_environments_per_actor
 
   def program(self, session: 'session_lib.Session') -> launcher_lib.NodeGraph:
     """Makes the node graph of a run."""
@@ -184,34 +181,14 @@ class Topology(abc.ABC):
     )
 
 
-class Layout(NamedTuple):
-  """A checked topology and launcher of an experiment.
-
-  Attributes:
-    topology: The topology, with defaults that suit the launcher.
-    launcher: Launcher of the nodes.
-    transports: Supported kinds of experience transport, the best first.
-    smallest_batch: See `Topology.smallest_batch`.
-    title: Title of the run, for display.
-    settings: Names and settings of both, as plain values.
-    sharding: See `Topology.sharding`.
-  """
-
-  topology: Topology
-  launcher: launcher_lib.Launcher
-  transports: Sequence[str]
-  smallest_batch: int | None
-  title: str
-  settings: Mapping[str, Any]
-  sharding: str
-
-
 def lay_out(
   experiment: experiment_lib.Experiment,
   topology: str | Topology,
   launcher: str | launcher_lib.Launcher,
-) -> Layout:
+) -> tuple[Topology, launcher_lib.Launcher]:
   """Checks an experiment's topology and launcher, given by name or as objects.
+
+  Returns both; the topology has defaults that suit the launcher.
 
   Raises:
     ValueError: If they do not support each other, or the experiment.
@@ -223,24 +200,7 @@ def lay_out(
   topology = topology.launched_by(launcher, experiment)
   check_launch(topology, launcher, experiment.deterministic, experiment.eager)
   topology.check(experiment)
-  title = f'{experiment.agent} on {experiment.environment}, {topology.name}'
-  chosen = {
-    'topology': topology.name,
-    'topology_settings': dataclasses.asdict(topology),
-  }
-  if topology.launch_types is None:
-    title = f'{title} ({launcher.title})'
-    chosen['launch_type'] = launcher.name
-    chosen['launch_settings'] = dataclasses.asdict(launcher)
-  return Layout(
-    topology,
-    launcher,
-    topology.transports(experiment),
-    topology.smallest_batch(experiment),
-    title,
-    chosen,
-    topology.sharding(experiment),
-  )
+  return topology, launcher
 
 
 def names_of_able(setting: str) -> str:

@@ -110,7 +110,7 @@ class TestObservation:
       assert coordinator.observe().idle_seconds == 0
       clock.sleep(7)
       _report(coordinator, 0)
-      steps = coordinator.reply().learner_steps
+      steps = coordinator.status().learner_steps
       coordinator.report_learner('learner', steps, {})
       coordinator.poll('actor/0')
       assert coordinator.observe().idle_seconds == 7

@@ -102,7 +102,8 @@ from repertory.launch.cli import commands
 from repertory.launch.topologies import topology
 commands.run(['--version'])
 experiment = launch.make_experiment('dqn', 'catch', max_steps=1, directory='')
-print(*topology.lay_out(experiment, 'distributed', 'local_mp').transports)
+laid_out, _ = topology.lay_out(experiment, 'distributed', 'local_mp')
+print(*laid_out.transports(experiment))
 """
 
 

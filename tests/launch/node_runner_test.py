@@ -44,7 +44,7 @@ class _Coordinator:
 
   def poll(self, name):
     self.num_polls += 1
-    return reports.HeartbeatReply(self.phase, 0, 0)
+    return reports.HeartbeatReply(self.phase, 0)
 
 
 class _Node(node.Node):

@@ -1,9 +1,11 @@
-"""Tests of the variable cache of learners."""
+"""Tests of the cached variables of learners."""
+
+import pickle
 
 import numpy as np
 import pytest
 
-from repertory.launch.nodes import variable_cache
+from repertory.launch.nodes import learning
 
 
 class _Learner:
@@ -33,8 +35,8 @@ def _learner():
 
 @pytest.fixture(name='ask')
 def _ask(learner):
-  served = variable_cache.VariableCache(learner.get_variables, learner.age)
-  return lambda *names: variable_cache.unpack(served.get(list(names)))
+  get = learning.cached(learner.get_variables, learner.age)
+  return lambda *names: pickle.loads(get(list(names)))
 
 
 def test_are_read_once_per_learner_step(ask, learner):

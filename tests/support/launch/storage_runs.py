@@ -52,8 +52,8 @@ def warnings(directory):
 @contextlib.contextmanager
 def opened(experiment, fresh=False):
   checked = plan.make_plan(experiment, 'distributed')
-  with directory_lib.open_run(checked, fresh) as run:
-    yield checked.storage, run.make_session()
+  with directory_lib.open_run(checked, fresh) as session:
+    yield checked.storage, session
 
 
 @pytest.fixture(autouse=True)
