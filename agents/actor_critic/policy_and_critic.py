@@ -73,6 +73,22 @@ class PolicyAndCriticUpdate(interfaces.Update):
     )
     self._importance_weights = experience_replay.ImportanceWeights(config)
 
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+    weights = self._importance_weights(sample)  # [B]
+    metrics, sizes = self._improve(sample.data, weights)
+    return interfaces.UpdateResult(
+      metrics, priorities=sizes if self._config.prioritized else None
+    )
+
+  @abc.abstractmethod
+  def _improve(
+    self, data: types.Transition, weights: tf.Tensor
+  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Updates all networks, with importance weights `[B]`.
+
+    Returns metrics, and the TD error or divergence of each item, `[B]`.
+    """
+
 
 class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):
   """Builder whose network is the policy; the update has the critic.
