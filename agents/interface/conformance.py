@@ -159,7 +159,6 @@ class BuilderConformance:
       server = served.ReplayServer(experience.tables, seed=0)
       stack.callback(server.stop)
       connection = served.ServerConnection(server.address, 60.0)
-      stack.callback(connection.close)
       transport = transports.ServedTransport(
         experience, builder.make_adder, connection
       )
