@@ -26,7 +26,8 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
     self._distribution = distributions.BoundedGaussian(actions.size)
     self._noise = learners.UpdateNoise()
 
-  def _improve(self, data, weights):
+  def _improve(self, sample, weights):
+    data = sample.data
     action = self._actions.from_action(data.action)  # [B, D]
     batch_size = tf.shape(action)[0]
     # For one action of the next state, and m actions of the first state.

@@ -15,7 +15,8 @@ class D4PGUpdate(policy_and_critic.CategoricalCriticUpdate):
   scaled to [−1, 1], as the policy has them, `[B, D]`, and has logits `[B, N]`.
   """
 
-  def _improve(self, data, weights):
+  def _improve(self, sample, weights):
+    data = sample.data
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data)
     critic_metrics, divergences = self._improve_critic(

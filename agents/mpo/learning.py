@@ -66,8 +66,8 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
       online.variables, target.variables, config.target_update_period
     )
 
-  def _improve(self, data, weights):
-    kind = self._kind
+  def _improve(self, sample, weights):
+    data, kind = sample.data, self._kind
     parameters = self._target_policy(data.next_observation)  # [B, P]
     candidates = kind.propose(parameters, self._noise)
     outputs_t = kind.rate(

@@ -36,7 +36,8 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
       config.policy_update_period,
     )
 
-  def _improve(self, data, weights):
+  def _improve(self, sample, weights):
+    data = sample.data
     critic_metrics, sizes = self._improve_critics(data, weights)
     policy_metrics = self._improve_policy_in_turn(data)
     return {**critic_metrics, **policy_metrics}, sizes
