@@ -41,7 +41,7 @@ class Networks(NamedTuple):
     return [*self.policy.variables, *self.critic.variables]
 
 
-class PolicyAndCriticUpdate(interfaces.Update):
+class PolicyAndCriticUpdate(experience_replay.ReplayUpdate):
   """Base of updates of a policy and a critic, both with a target network.
 
   `_policy`, `_critic`, `_target_policy` and `_target_critic` call the networks,
@@ -59,7 +59,7 @@ class PolicyAndCriticUpdate(interfaces.Update):
 
     `actions` converts the environment's actions to those that critics take.
     """
-    super().__init__(online.policy)
+    super().__init__(online.policy, config)
     self._online = online
     self._target = target
     self._policy, self._critic = map(data_parallel.split_rows, online)
@@ -67,11 +67,9 @@ class PolicyAndCriticUpdate(interfaces.Update):
       data_parallel.split_rows, target
     )
     self._actions: Any = actions
-    self._config = config
     self._policy_optimizer, self._critic_optimizer = (
       learners.ClippedAdam.from_config(network, config) for network in online
     )
-    self._importance_weights = experience_replay.ImportanceWeights(config)
 
 
 class PolicyAndCriticBuilder(experience_replay.TransitionReplayBuilder):

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from repertory.agents.bc.config import PRESETS, BCConfig
-from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
@@ -11,12 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'BCBuilder', 'BCConfig']
 
-AGENT = Agent(
-  'bc',
-  'Behavior cloning, offline; discrete or bounded continuous actions.',
-  BCConfig,
-  PRESETS,
-  f'{__name__}.learning:BCBuilder',
+DESCRIPTION = (
+  'Behavior cloning, offline; discrete or bounded continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from repertory.agents.crr.config import PRESETS, CRRConfig
-from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
@@ -11,13 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'CRRBuilder', 'CRRConfig']
 
-AGENT = Agent(
-  'crr',
-  'Critic-regularized regression, for offline data; bounded '
-  'continuous actions.',
-  CRRConfig,
-  PRESETS,
-  f'{__name__}.learning:CRRBuilder',
+DESCRIPTION = (
+  'Critic-regularized regression, for offline data; bounded continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -26,7 +26,7 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
     self._distribution = distributions.BoundedGaussian(actions.size)
     self._noise = learners.UpdateNoise()
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     data = sample.data
     action = self._actions.from_action(data.action)  # [B, D]
     batch_size = tf.shape(action)[0]
@@ -34,7 +34,6 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
     noise = self._noise.normals(
       [1 + self._config.num_action_samples, batch_size, self._actions.size]
     )  # [1 + m, B, D]
-    weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data.observation, action, noise[1:])
     action_t = self._distribution.sample(
@@ -44,10 +43,7 @@ class CRRUpdate(policy_and_critic.CategoricalCriticUpdate):
       data, action, action_t, weights
     )
     self._update_target()
-    return interfaces.UpdateResult(
-      {**critic_metrics, **policy_metrics},
-      priorities=divergences if self._config.prioritized else None,
-    )
+    return {**critic_metrics, **policy_metrics}, divergences
 
   def _improve_policy(
     self, observation: types.Nest, action: tf.Tensor, noise: tf.Tensor

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from repertory.agents.d4pg.config import PRESETS, D4PGConfig
-from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'D4PGBuilder', 'D4PGConfig']
 
-AGENT = Agent(
-  'd4pg',
+DESCRIPTION = (
   'Deterministic policy gradients with a distributional critic; '
-  'bounded continuous actions.',
-  D4PGConfig,
-  PRESETS,
-  f'{__name__}.learning:D4PGBuilder',
+  'bounded continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

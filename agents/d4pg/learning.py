@@ -15,9 +15,8 @@ class D4PGUpdate(policy_and_critic.CategoricalCriticUpdate):
   scaled to [−1, 1], as the policy has them, `[B, D]`, and has logits `[B, N]`.
   """
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     data = sample.data
-    weights = self._importance_weights(sample)  # [B]
     # The policy first, by the critic before this step.
     policy_metrics = self._improve_policy(data)
     critic_metrics, divergences = self._improve_critic(
@@ -27,10 +26,7 @@ class D4PGUpdate(policy_and_critic.CategoricalCriticUpdate):
       weights,
     )
     self._update_target()
-    return interfaces.UpdateResult(
-      {**critic_metrics, **policy_metrics},
-      priorities=divergences if self._config.prioritized else None,
-    )
+    return {**critic_metrics, **policy_metrics}, divergences
 
   def _improve_policy(self, data: types.Transition) -> dict:
     with tf.GradientTape() as policy_tape:

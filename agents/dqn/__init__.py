@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from repertory.agents.dqn.config import PRESETS, DQNConfig
-from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'DQNBuilder', 'DQNConfig']
 
-AGENT = Agent(
-  'dqn',
+DESCRIPTION = (
   'Double, dueling, n-step DQN with prioritized replay; '
-  'discrete actions, vector and image observations.',
-  DQNConfig,
-  PRESETS,
-  f'{__name__}.learning:DQNBuilder',
+  'discrete actions, vector and image observations.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

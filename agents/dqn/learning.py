@@ -68,7 +68,7 @@ class DQNBuilder(experience_replay.TransitionReplayBuilder):
     return experience_replay.in_series(update, self.config)
 
 
-class DQNUpdate(interfaces.Update):
+class DQNUpdate(experience_replay.ReplayUpdate):
   """Minimizes the n-step (double) Q-learning loss, Huber or distributional.
 
   A `return_distributions.ReturnDistribution` defines the representation of
@@ -86,11 +86,10 @@ class DQNUpdate(interfaces.Update):
     actions: discrete_actions.DiscreteActions | None = None,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__(network)
+    super().__init__(network, config)
     self._network = network
     self._target_network = target_network
     self._to_number = actions.from_action if actions else lambda action: action
-    self._config = config
     self._additional_loss = additional_loss
     self._returns = networks.make_return_distribution(config)
     self._noise_size = networks.noise_size(network, config)
@@ -98,12 +97,11 @@ class DQNUpdate(interfaces.Update):
     draws = self._noise_size > 0 or config.distribution == 'implicit_quantile'
     self._noise: Any = learners.UpdateNoise() if draws else None
     self._optimizer = learners.ClippedAdam.from_config(network, config)
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
     )
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     data = sample.data
     # tf.gather does not support small or unsigned integers.
     a_tm1 = tf.cast(self._to_number(data.action), tf.int32)  # [B]
@@ -128,7 +126,6 @@ class DQNUpdate(interfaces.Update):
         gaps = self._margin_gaps(outputs, a_tm1, sample)  # [B]
         item_losses += self._config.margin_weight * gaps
         more = {**more, 'margin_gap': tf.reduce_mean(gaps)}
-      weights = self._importance_weights(sample)
       added, added_metrics = additional.evaluate(
         self._additional_loss, self._network, sample
       )
@@ -142,10 +139,7 @@ class DQNUpdate(interfaces.Update):
       'gradient_norm': norm,
       **more,
     }
-    return interfaces.UpdateResult(
-      additional.merge(metrics, added_metrics),
-      priorities=items.priorities if self._config.prioritized else None,
-    )
+    return additional.merge(metrics, added_metrics), items.priorities
 
   def _conservative_gaps(
     self, outputs: tf.Tensor, a_tm1: tf.Tensor

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 from repertory.agents.impala.config import PRESETS, IMPALAConfig
-from repertory.agents.interface.agent import Agent
 from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'IMPALABuilder', 'IMPALAConfig']
 
-AGENT = Agent(
-  'impala',
+DESCRIPTION = (
   'Actor-critic with V-trace, feed-forward or recurrent; '
-  'discrete or continuous actions.',
-  IMPALAConfig,
-  PRESETS,
-  f'{__name__}.learning:IMPALABuilder',
+  'discrete or continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -3,7 +3,7 @@
 import dataclasses
 import numbers
 import typing
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
@@ -74,44 +74,6 @@ _KINDS = (
 _NONE = type(None)
 
 
-def check_at_least(config: Any, minimum: int, *names: str) -> None:
-  """Rejects fields that are below a minimum or infinite; None is valid."""
-  for name, value in _numbers(config, names):
-    check(config, name, value >= minimum, f'at least {minimum}')
-  check_finite(config, *names)
-
-
-def check_positive(config: Any, *names: str) -> None:
-  """Rejects fields that are not positive and finite; None is valid."""
-  for name, value in _numbers(config, names):
-    check(config, name, value > 0, 'positive')
-  check_finite(config, *names)
-
-
-def check_finite(config: Any, *names: str) -> None:
-  """Rejects fields that overflow in single precision; None is valid."""
-  for name, value in _numbers(config, names):
-    check(config, name, abs(value) <= MAX, 'finite in single precision')
-
-
-def check_fraction(config: Any, *names: str) -> None:
-  """Rejects fields outside [0, 1]."""
-  for name, value in _numbers(config, names):
-    check(config, name, 0 <= value <= 1, 'in [0, 1]')
-
-
-def _numbers(config: Any, names: Iterable[str]) -> Iterator[tuple[str, Any]]:
-  for name in names:
-    value = getattr(config, name)
-    if value is not None:
-      yield name, value
-
-
-def at_least(minimum: int) -> Callable[[Any, str], None]:
-  """Returns `check_at_least` for one `Annotated` field."""
-  return lambda config, name: check_at_least(config, minimum, name)
-
-
 def where(
   holds: Callable[[Any], bool], expected: str
 ) -> Callable[[Any, str], None]:
@@ -122,6 +84,29 @@ def where(
     check(config, name, value is None or holds(value), expected)
 
   return check_value
+
+
+check_finite = where(lambda x: abs(x) <= MAX, 'finite in single precision')
+check_fraction = where(lambda x: 0 <= x <= 1, 'in [0, 1]')
+
+
+def check_positive(config: Any, name: str) -> None:
+  """Rejects a field that is not positive and finite; None is valid."""
+  where(lambda x: x > 0, 'positive')(config, name)
+  check_finite(config, name)
+
+
+def check_at_least(config: Any, minimum: int, *names: str) -> None:
+  """Rejects fields that are below a minimum or infinite; None is valid."""
+  check_minimum = where(lambda x: x >= minimum, f'at least {minimum}')
+  for name in names:
+    check_minimum(config, name)
+    check_finite(config, name)
+
+
+def at_least(minimum: int) -> Callable[[Any, str], None]:
+  """Returns `check_at_least` for one `Annotated` field."""
+  return lambda config, name: check_at_least(config, minimum, name)
 
 
 def one_of(*known: str) -> Callable[[Any, str], None]:

@@ -44,14 +44,28 @@ def _folders() -> list[str]:
   return [module.name for module in found if module.ispkg]
 
 
+@functools.cache
 def _in_folder(name: str) -> Agent | None:
-  """Returns the `AGENT` of a package, whose name is the agent's, or None."""
+  """Returns the agent of a package, or None if it has no `DESCRIPTION`.
+
+  Such a package exports `PRESETS`, `<Agent>Config` and `<Agent>Builder`.
+  """
   package = importlib.import_module(f'{folders.__name__}.{name}')
-  return getattr(package, 'AGENT', None)
+  if 'DESCRIPTION' not in vars(package):
+    return None
+  config = next(one for one in package.__all__ if one.endswith('Config'))
+  builder = config.removesuffix('Config') + 'Builder'
+  return Agent(
+    name,
+    package.DESCRIPTION,
+    getattr(package, config),
+    package.PRESETS,
+    f'{package.__name__}:{builder}',
+  )
 
 
 def agents() -> tuple[Agent, ...]:
-  """Returns all baseline agents: the `AGENT` of each package."""
+  """Returns all baseline agents: those of all packages."""
   return tuple(filter(None, map(_in_folder, _folders())))
 
 
@@ -99,11 +113,6 @@ def fitting(spec: 'specs.EnvironmentSpec') -> list[str]:
       agent.builder_class(agent.config_class()).make_network(spec)
       found.append(agent.name)
   return found
-
-
-def settings(name: str) -> list[settings_lib.Setting]:
-  """Describes the settings of an agent."""
-  return settings_lib.describe(get(name).config_class)
 
 
 def make_config(

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.iql.config import PRESETS, IQLConfig
 from repertory.components.config import lazy_imports
 
@@ -11,12 +10,8 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'IQLBuilder', 'IQLConfig']
 
-AGENT = Agent(
-  'iql',
-  'Implicit Q-learning, for offline data; bounded continuous actions.',
-  IQLConfig,
-  PRESETS,
-  f'{__name__}.learning:IQLBuilder',
+DESCRIPTION = (
+  'Implicit Q-learning, for offline data; bounded continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -76,7 +76,7 @@ class IQLNetworks(NamedTuple):
   critics: networks.Critic
 
 
-class IQLUpdate(interfaces.Update):
+class IQLUpdate(experience_replay.ReplayUpdate):
   """IQL: expectile value loss, advantage-weighted cloning, and TD learning.
 
   Updates value, policy and critics, in the order of the authors' code. See
@@ -91,11 +91,10 @@ class IQLUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: iql_config.IQLConfig,
   ):
-    super().__init__(learned.policy)
+    super().__init__(learned.policy, config)
     self._learned = learned
     self._target_critics = target_critics
     self._scaling = scaling
-    self._config = config
     self._distribution = distributions.BoundedGaussian(scaling.size)
     self._value_optimizer, self._critic_optimizer = (
       learners.ClippedAdam.from_config(network, config)
@@ -110,16 +109,14 @@ class IQLUpdate(interfaces.Update):
     self._annealing = learners.CosineAnnealing(
       config.policy_anneal_learner_steps
     )
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.SoftUpdate(
       learned.critics.variables,
       target_critics.variables,
       config.target_update_rate,
     )
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     data = sample.data
-    weights = self._importance_weights(sample)  # [B]
     action = self._scaling.from_action(data.action)  # [B, D]
     target_critics = data_parallel.split_rows(self._target_critics)
     q = tf.reduce_min(target_critics(data.observation, action), -1)  # [B]
@@ -127,10 +124,7 @@ class IQLUpdate(interfaces.Update):
     policy_metrics = self._improve_policy(data.observation, action, q)
     critic_metrics, sizes = self._improve_critics(data, action, weights)
     self._update_target()
-    return interfaces.UpdateResult(
-      {**value_metrics, **policy_metrics, **critic_metrics},
-      priorities=sizes if self._config.prioritized else None,
-    )
+    return {**value_metrics, **policy_metrics, **critic_metrics}, sizes
 
   def _value(self, observation: types.Nest) -> tf.Tensor:
     """Returns state values, `[B]`."""

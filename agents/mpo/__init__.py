@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.mpo.config import PRESETS, MPOConfig
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'MPOBuilder', 'MPOConfig']
 
-AGENT = Agent(
-  'mpo',
+DESCRIPTION = (
   'Maximum a posteriori policy optimization, with DMPO as an '
-  'option; bounded continuous or discrete actions.',
-  MPOConfig,
-  PRESETS,
-  f'{__name__}.learning:MPOBuilder',
+  'option; bounded continuous or discrete actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

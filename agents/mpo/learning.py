@@ -66,9 +66,8 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
       online.variables, target.variables, config.target_update_period
     )
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     data, kind = sample.data, self._kind
-    weights = self._importance_weights(sample)  # [B]
     parameters = self._target_policy(data.next_observation)  # [B, P]
     candidates = kind.propose(parameters, self._noise)
     outputs_t = kind.rate(
@@ -81,10 +80,7 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
       data.next_observation, parameters, candidates, self._values(outputs_t)
     )
     self._update_target()
-    return interfaces.UpdateResult(
-      {**critic_metrics, **policy_metrics},
-      priorities=sizes if self._config.prioritized else None,
-    )
+    return {**critic_metrics, **policy_metrics}, sizes
 
   def _improve_critic(
     self,

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.ppo.config import PRESETS, PPOConfig
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'PPOBuilder', 'PPOConfig']
 
-AGENT = Agent(
-  'ppo',
+DESCRIPTION = (
   'Proximal policy optimization, feed-forward or recurrent; '
-  'discrete or continuous actions.',
-  PPOConfig,
-  PRESETS,
-  f'{__name__}.learning:PPOBuilder',
+  'discrete or continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.pqn.config import PRESETS, PQNConfig
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'PQNBuilder', 'PQNConfig']
 
-AGENT = Agent(
-  'pqn',
+DESCRIPTION = (
   'Q-learning in parallel environments with layer normalization, '
-  'without replay, feed-forward or recurrent; discrete actions.',
-  PQNConfig,
-  PRESETS,
-  f'{__name__}.learning:PQNBuilder',
+  'without replay, feed-forward or recurrent; discrete actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.qtopt.config import PRESETS, QTOptConfig
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'QTOptBuilder', 'QTOptConfig']
 
-AGENT = Agent(
-  'qtopt',
+DESCRIPTION = (
   'Q-learning with the cross-entropy method (QT-Opt); bounded '
-  'continuous actions.',
-  QTOptConfig,
-  PRESETS,
-  f'{__name__}.learning:QTOptBuilder',
+  'continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

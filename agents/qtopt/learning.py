@@ -134,7 +134,7 @@ def _maximize(
   )
 
 
-class QTOptUpdate(interfaces.Update):
+class QTOptUpdate(experience_replay.ReplayUpdate):
   """QT-Opt: Q-learning with maximization by the cross-entropy method.
 
   See https://arxiv.org/abs/1806.10293, section 4.2. Actions are scaled to
@@ -149,13 +149,11 @@ class QTOptUpdate(interfaces.Update):
     scaling: action_scaling.ActionScaling,
     config: qtopt_config.QTOptConfig,
   ):
-    super().__init__()
+    super().__init__(None, config)
     self._network = network
     self._targets = targets
     self._scaling = scaling
-    self._config = config
     self._optimizer = learners.ClippedAdam.from_config(network, config)
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
     self._update_average = learners.SoftUpdate(
       network.variables, targets.average.variables, config.target_update_rate
@@ -168,12 +166,11 @@ class QTOptUpdate(interfaces.Update):
   def exports(self):
     return self._targets.variable_client
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     config = self._config
     observation, action, targets = self._find_targets(sample.data)
     network = data_parallel.split_rows(self._network)
     action = self._scaling.from_action(action)  # [B, D]
-    weights = self._importance_weights(sample)  # [B]
     with tf.GradientTape() as tape:
       outputs = tf.squeeze(network(observation, action), axis=-1)  # [B]
       values = tf.sigmoid(outputs) if config.bounded else outputs
@@ -193,9 +190,7 @@ class QTOptUpdate(interfaces.Update):
       'q_value': tf.reduce_mean(values),
       'gradient_norm': norm,
     }
-    return interfaces.UpdateResult(
-      metrics, priorities=sizes if config.prioritized else None
-    )
+    return metrics, sizes
 
   def _find_targets(
     self, data: types.Transition | types.SampleWithTargets

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.r2d2.config import PRESETS, R2D2Config
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'R2D2Builder', 'R2D2Config']
 
-AGENT = Agent(
-  'r2d2',
+DESCRIPTION = (
   'Recurrent, n-step double Q-learning over prioritized '
-  'sequences with burn-in; discrete actions.',
-  R2D2Config,
-  PRESETS,
-  f'{__name__}.learning:R2D2Builder',
+  'sequences with burn-in; discrete actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -72,7 +72,7 @@ class R2D2Builder(builder.Builder):
     )
 
 
-class R2D2Update(interfaces.Update):
+class R2D2Update(experience_replay.ReplayUpdate):
   """R2D2: n-step double Q-learning over sequences with burn-in.
 
   The loss of a sequence is ½ Σ_t δ_t² over its steps after burn-in, without
@@ -90,13 +90,11 @@ class R2D2Update(interfaces.Update):
     config: r2d2_config.R2D2Config,
     actions: discrete_actions.DiscreteActions | None = None,
   ):
-    super().__init__(network)
+    super().__init__(network, config)
     self._network = network
     self._target_network = target_network
     self._to_number = actions.from_action if actions else lambda action: action
-    self._config = config
     self._optimizer = learners.ClippedAdam.from_config(network, config)
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._update_target = learners.PeriodicCopy(
       network.variables, target_network.variables, config.target_update_period
     )
@@ -107,13 +105,12 @@ class R2D2Update(interfaces.Update):
         for transform in (losses.rescale, losses.inverse_rescale)
       )
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     config = self._config
     data = learners.time_major(sample.data)
     mask = data.mask[config.burn_in_length :]  # [T, B]
     with tf.GradientTape() as tape:
       errors, q = self._errors(data)  # [T, B], [T + 1, B, A]
-      weights = self._importance_weights(sample)  # [B]
       loss = tf.reduce_mean(weights * tf.reduce_sum(0.5 * errors**2, axis=0))
     norm = self._optimizer.minimize(tape, loss)
     self._update_target()
@@ -124,12 +121,10 @@ class R2D2Update(interfaces.Update):
       'gradient_norm': norm,
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
     }
-    if not config.prioritized:
-      return interfaces.UpdateResult(metrics)
     priorities = losses.sequence_priorities(
       errors, mask, config.max_priority_share
     )
-    return interfaces.UpdateResult(metrics, priorities)
+    return metrics, priorities
 
   def _errors(self, data: types.Sequence) -> tuple[tf.Tensor, tf.Tensor]:
     """Returns TD errors after burn-in, `[T, B]`, and q `[T + 1, B, A]`."""

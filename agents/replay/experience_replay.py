@@ -1,5 +1,6 @@
 """Experience replay, prioritized or uniform, of off-policy agents."""
 
+import abc
 import dataclasses
 from typing import Any
 
@@ -138,3 +139,32 @@ class ImportanceWeights(tf.Module):
     return losses.importance_weights(
       sample.probabilities, sample.table_sizes, exponent
     )
+
+
+class ReplayUpdate(interfaces.Update):
+  """Base of updates from replay, with importance weights and new priorities."""
+
+  def __init__(
+    self, network: tf.Module | None, config: replay_config.ReplayConfig
+  ):
+    """Exports `network` as the policy's, unless None."""
+    super().__init__(network)
+    self._config: Any = config
+    self._importance_weights = ImportanceWeights(config)
+
+  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+    weights = self._importance_weights(sample)  # [B]
+    metrics, priorities = self._improve(sample, weights)
+    is_prioritized = self._config.prioritized
+    return interfaces.UpdateResult(
+      metrics, priorities if is_prioritized else None
+    )
+
+  @abc.abstractmethod
+  def _improve(
+    self, sample: types.Sample, weights: tf.Tensor
+  ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
+    """Updates all networks, with importance weights `[B]`.
+
+    Returns metrics, and priorities for prioritized replay, `[B]`.
+    """

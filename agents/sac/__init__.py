@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.sac.config import PRESETS, SACConfig
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'SACBuilder', 'SACConfig']
 
-AGENT = Agent(
-  'sac',
+DESCRIPTION = (
   'Soft actor-critic with a learned temperature; bounded '
-  'continuous or discrete actions.',
-  SACConfig,
-  PRESETS,
-  f'{__name__}.learning:SACBuilder',
+  'continuous or discrete actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

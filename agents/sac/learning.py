@@ -243,7 +243,7 @@ class Sampled(NamedTuple):
   log_prob: tf.Tensor
 
 
-class SACUpdate(interfaces.Update):
+class SACUpdate(experience_replay.ReplayUpdate):
   """SAC: updates critics, policy and temperature, in this order.
 
   See https://arxiv.org/abs/1812.05905, algorithm 1. Critics and log-densities
@@ -264,10 +264,9 @@ class SACUpdate(interfaces.Update):
     config: sac_config.SACConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__(online.policy)
+    super().__init__(online.policy, config)
     self._online = online
     self._target_critics = target_critics
-    self._config = config
     self._additional_loss = additional_loss
     self._distribution: Any = None  # None for discrete actions.
     self._actions: Any
@@ -289,7 +288,6 @@ class SACUpdate(interfaces.Update):
     self._critic_optimizer = learners.ClippedAdam.from_config(
       online.critic, config, first_decay=decay
     )
-    self._importance_weights = experience_replay.ImportanceWeights(config)
     self._noise = learners.UpdateNoise()
     self._values = Values(config, self._noise)
     self._update_target = None
@@ -313,21 +311,18 @@ class SACUpdate(interfaces.Update):
     statistics = [v for v in variables if not v.trainable]
     return {**super().learned, 'statistics': statistics}
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     data = sample.data
     noise_t = noise_tm1 = tf.zeros([])
     if self._distribution is not None:
       # For actions of the next and the current states.
       shape = [2, tf.shape(data.reward)[0], self._actions.size]
       noise_t, noise_tm1 = tf.unstack(self._noise.normals(shape))  # [B, D]
-    critic_metrics, sizes = self._improve_critics(sample, noise_t)
+    critic_metrics, sizes = self._improve_critics(sample, noise_t, weights)
     policy_metrics = self._improve_policy_in_turn(sample, noise_tm1)
     if self._update_target is not None:
       self._update_target()
-    return interfaces.UpdateResult(
-      additional.merge(critic_metrics, policy_metrics),
-      priorities=sizes if self._config.prioritized else None,
-    )
+    return additional.merge(critic_metrics, policy_metrics), sizes
 
   def _act(self, observation: types.Nest, noise: tf.Tensor) -> Sampled:
     parameters = data_parallel.split_rows(self._online.policy)(observation)
@@ -356,14 +351,13 @@ class SACUpdate(interfaces.Update):
     return tf.reduce_sum(tf.reshape(action, shape) * values, axis=1)
 
   def _improve_critics(
-    self, sample: types.Sample, noise_t: tf.Tensor
+    self, sample: types.Sample, noise_t: tf.Tensor, weights: tf.Tensor
   ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Returns metrics, and the absolute TD error of each item, `[B]`."""
     data = sample.data
     action_tm1 = self._actions.from_action(data.action)  # [B, D] or [B]
     following = self._act(data.next_observation, noise_t)
     temperature = self._temperature()
-    weights = self._importance_weights(sample)  # [B]
     proposals = self._propose(data)
     metrics = {}
     with tf.GradientTape() as tape:

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.td3.config import PRESETS, TD3Config
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'TD3Builder', 'TD3Config']
 
-AGENT = Agent(
-  'td3',
+DESCRIPTION = (
   'Twin delayed deterministic policy gradient, with DDPG as a '
-  'preset; bounded continuous actions.',
-  TD3Config,
-  PRESETS,
-  f'{__name__}.learning:TD3Builder',
+  'preset; bounded continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

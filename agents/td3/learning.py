@@ -36,15 +36,11 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
       config.policy_update_period,
     )
 
-  def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+  def _improve(self, sample, weights):
     data = sample.data
-    weights = self._importance_weights(sample)  # [B]
     critic_metrics, sizes = self._improve_critics(data, weights)
     policy_metrics = self._improve_policy_in_turn(data)
-    return interfaces.UpdateResult(
-      {**critic_metrics, **policy_metrics},
-      priorities=sizes if self._config.prioritized else None,
-    )
+    return {**critic_metrics, **policy_metrics}, sizes
 
   def _improve_critics(
     self, data: types.Transition, weights: tf.Tensor

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from repertory.agents.interface.agent import Agent
 from repertory.agents.vmpo.config import PRESETS, VMPOConfig
 from repertory.components.config import lazy_imports
 
@@ -11,13 +10,9 @@ if TYPE_CHECKING:
 
 __all__ = ['PRESETS', 'VMPOBuilder', 'VMPOConfig']
 
-AGENT = Agent(
-  'vmpo',
+DESCRIPTION = (
   'On-policy maximum a posteriori policy optimization, '
-  'feed-forward or recurrent; discrete or continuous actions.',
-  VMPOConfig,
-  PRESETS,
-  f'{__name__}.learning:VMPOBuilder',
+  'feed-forward or recurrent; discrete or continuous actions.'
 )
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import dm_env
 import numpy as np
-from dm_env import specs
 
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
@@ -189,12 +188,6 @@ class GymnasiumAdapter(dm_env.Environment):
 
   def action_spec(self) -> Nest:
     return self._action_spec
-
-  def reward_spec(self) -> specs.Array:
-    return specs.Array((), np.float64, name='reward')
-
-  def discount_spec(self) -> specs.BoundedArray:
-    return specs.BoundedArray((), np.float64, 0, 1, name='discount')
 
   def render(self) -> np.ndarray:
     """Renders the environment: see `draw`."""

@@ -7,10 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-Color = tuple[int, int, int]
-
-WHITE: Color = (255, 255, 255)
-
 
 def draw_board(board: np.ndarray) -> np.ndarray:
   """Draws a board in gray, one pixel per field.
@@ -62,7 +58,7 @@ class Canvas:
       width: W, in pixels.
       scale: Pixels per unit.
     """
-    self.image = np.full((height, width, 3), WHITE, np.uint8)
+    self.image = np.full((height, width, 3), 255, np.uint8)
     self._x = (np.arange(width) - (width - 1) / 2) / scale  # [W]
     self._y = ((height - 1) / 2 - np.arange(height)[:, np.newaxis]) / scale
 
@@ -71,7 +67,7 @@ class Canvas:
     start: Sequence[float],
     end: Sequence[float],
     width: float,
-    color: Color,
+    color: tuple[int, int, int],
   ) -> None:
     """Draws a line with round ends; one of length 0 is a dot."""
     (x, y), (step_x, step_y) = start, np.subtract(end, start)

@@ -132,7 +132,7 @@ def test_ends_of_ranges_are_valid():
 @pytest.mark.parametrize('agent', _NAMES)
 def test_each_field_has_a_type_and_a_description(agent):
   config_class = registry.get(agent).config_class
-  described = registry.settings(agent)
+  described = settings.describe(config_class)
   fields = dataclasses.fields(config_class)
   assert [s.name for s in described] == [field.name for field in fields]
   for field, setting in zip(fields, described):

@@ -42,7 +42,8 @@ def test_rejects_unknown_agents(name, message):
 
 
 def test_describes_settings():
-  by_name = {s.name: s for s in registry.settings('dqn')}
+  described = settings_lib.describe(registry.get('dqn').config_class)
+  by_name = {setting.name: setting for setting in described}
   assert by_name['hidden_sizes'] == settings_lib.Setting(
     name='hidden_sizes',
     type='tuple[int, ...]',

@@ -1,5 +1,6 @@
 """Small batches for each of the agents."""
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -47,7 +48,8 @@ _OWN = {
 
 def _describe(name):
   discrete = known_agents.AGENTS[name].actions[0] == 'discrete'
-  has = {setting.name for setting in registry.settings(name)}
+  fields = dataclasses.fields(registry.get(name).config_class)
+  has = {field.name for field in fields}
   small = {key: value for key, value in _SMALL.items() if key in has}
   return Agent(
     _DISCRETE if discrete else _CONTINUOUS, {**small, **_OWN.get(name, {})}
