@@ -147,7 +147,7 @@ class Pool:
 
   def __post_init__(self):
     self._running: dict[manifest_lib.SweepRun, _Child] = {}
-    self._zygote = zygote.make(_MODULES)
+    self._zygote = zygote.make()
 
   def run(self) -> int | None:
     """Runs all to their ends; returns the signal that ended it early."""
@@ -196,10 +196,9 @@ class Pool:
       arguments.append(f'--storage={self.storage.rstrip("/")}/{run.path}')
     with open(os.path.join(directory, OUTPUT), 'a') as file:
       begin = file.tell()
+      self._zygote.begin(_MODULES, file)
       task = pickle.dumps(functools.partial(_train, self.train, arguments))
-      process = self._zygote.start(
-        run.path, task, child_processes.import_paths(), file
-      )
+      process = self._zygote.start(run.path, task, file)
     return _Child(process, time.monotonic(), file.name, begin)
 
   def _reap(self, is_over: bool) -> None:
