@@ -69,7 +69,8 @@ def opened(
       held.enter_context(directories.hold(hidden))
     manifest = load(directory)
     plan.open(manifest)
-    _check_links(directory, *manifest.groups, *manifest.codes)
+    paths = *manifest.groups, *manifest.codes
+    directories.check_kinds(directory, paths, 'a sweep')
     manifest.save()
     yield manifest
 
@@ -91,15 +92,10 @@ def _check_unused(directory: str) -> None:
 
 
 def load(directory: str) -> manifest_lib.SweepManifest:
-  """Reads the manifest of a directory, in which it refuses links."""
+  """Reads the manifest of a directory; refuses links, which redirect writes."""
   files = manifest_lib.FILE, manifest_lib.UNFINISHED, manifest_lib.STUDY_FILE
-  _check_links(directory, _HIDDEN, *files)
+  directories.check_kinds(directory, (_HIDDEN, *files), 'a sweep')
   return manifest_lib.load(directory)
-
-
-def _check_links(directory: str, *paths: str) -> None:
-  """Refuses symbolic links, which would redirect the writes of runs."""
-  directories.check_kinds(directory, paths, 'a sweep')
 
 
 def _train(
