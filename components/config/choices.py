@@ -2,6 +2,8 @@
 
 from collections.abc import Collection
 
+from repertory.components.config import settings
+
 # See `networks.image_torsos`, which defines 'auto'.
 IMAGE_TORSOS = ('auto', 'nature', 'residual', 'data_efficient', 'minatar')
 # Hidden layers, see `networks.make_trunk`.
@@ -17,8 +19,10 @@ DIVERGENCE_ACTIONS = ('stop', 'skip')
 
 
 def check(name: str, value: str, known: Collection[str]) -> None:
-  """Raises a ValueError for an argument that is none of the known names."""
+  """Raises SettingError for an argument that is none of the known names."""
   if value not in known:
-    raise ValueError(
-      f'{name} must be one of {", ".join(known)}; got {value!r}.'
+    raise settings.SettingError(
+      name,
+      f'must be one of {", ".join(known)}; got {value!r}.'
+      f'{settings.did_you_mean(value, known)}',
     )

@@ -105,9 +105,7 @@ class LocalProcesses(launcher.Workers):
     path = self._paths[name]
     os.makedirs(os.path.dirname(path), exist_ok=True)  # May be deleted.
     with open(path, 'a') as file:
-      self.processes[name] = self._zygote.start(
-        name, launch_spec.task, child_processes.import_paths(), file
-      )
+      self.processes[name] = self._zygote.start(name, launch_spec.task, file)
 
   def is_alive(self, name: str) -> bool:
     return name in self.processes and self.processes[name].poll() is None

@@ -74,8 +74,8 @@ class Supervisor:
         self._process = self._zygote.start(
           self._name,
           task,
-          paths,
           self._printed,
+          paths,
           directory if os.path.isdir(directory) else None,
         )
     code = self._process.wait()

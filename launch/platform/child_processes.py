@@ -4,14 +4,13 @@ import contextlib
 import ctypes
 import faulthandler
 import os
-import pickle
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import IO, Any
 
 import psutil
@@ -50,68 +49,15 @@ def command_of(function: Callable[..., Any], *arguments: str) -> list[str]:
   return [sys.executable, '-c', _PROGRAM.format(**names), *arguments]
 
 
-def variables_of(run: str, paths: Sequence[str]) -> dict[str, str]:
-  """Returns environment variables of the processes of a run.
-
-  Args:
-    run: Id of the run.
-    paths: Import paths: processes must find the same modules as the launcher.
-  """
-  return {'PYTHONPATH': os.pathsep.join(paths), RUN_VARIABLE: run}
-
-
-def start(
-  name: str,
-  task: bytes,
-  variables: Mapping[str, str],
-  output: IO[Any],
-  directory: str | None = None,
-) -> subprocess.Popen:
-  """Starts a process, shielded from Ctrl-C.
-
-  Args:
-    name: Its name, for listings of processes.
-    task: A pickled function without arguments, which it runs. `sys.argv` has
-      the id of this process and the name.
-    variables: Its environment variables besides those of this process.
-    output: File for its output, in append mode.
-    directory: Its working directory, if another.
-  """
-  # In memory: writing to a pipe would block until the process reads it.
-  with memory_file() as file, interrupts.blocked():
-    file.write(task)
-    file.seek(0)
-    return subprocess.Popen(
-      command_of(run_task, str(os.getpid()), name),
-      env={**os.environ, **variables},
-      cwd=directory,
-      stdin=file,
-      stdout=output,
-      stderr=output,
-    )
-
-
-def start_afresh(name: str, task: bytes, parent: int) -> None:
-  """Replaces this process by one that `parent` might have started."""
-  with memory_file() as file:
-    file.write(task)
-    file.seek(0)
-    os.dup2(file.fileno(), 0)
-    command = command_of(run_task, str(parent), name)
-    os.execv(command[0], command)
-
-
-def run_task() -> None:
-  """Runs the task on standard input, at most to the end of its parent."""
-  get_signal_at_death(int(sys.argv[1]), signal.SIGKILL)
-  pickle.load(sys.stdin.buffer)()
-
-
-def memory_file() -> IO[bytes]:
-  """Opens an unnamed file, in memory on Linux."""
+def memory_file(content: bytes = b'') -> IO[bytes]:
+  """Opens an unnamed file with content, in memory on Linux."""
   if hasattr(os, 'memfd_create'):
-    return open(os.memfd_create('repertory'), 'w+b')
-  return tempfile.TemporaryFile()
+    file: IO[bytes] = os.fdopen(os.memfd_create('repertory'), 'w+b')
+  else:
+    file = tempfile.TemporaryFile()  # noqa: SIM115
+  file.write(content)
+  file.seek(0)
+  return file
 
 
 def stop_with(parent: int) -> None:

@@ -5,16 +5,17 @@ zygote does it once for all processes of a run on a host, and initializes
 nothing. Only a process with a single thread and no GPU can be forked safely: if
 imports have started threads, as TensorFlow does when it is first used, or
 opened a GPU, processes start afresh; so they do on other systems than Linux.
+
+A client has a connection for each process. It requests the process with its
+first message, and then sends signals for it. The zygote replies with the id of
+the process, and at its end with the exit code.
 """
 
 import contextlib
-import ctypes
-import functools
 import gc
 import importlib
 import os
 import pickle
-import selectors
 import signal
 import socket
 import struct
@@ -24,62 +25,54 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from typing import IO, Any, NamedTuple
+from multiprocessing import connection as connections
+from typing import IO, Any
 
 from repertory.launch.platform import child_processes, interrupts
 
 _IS_AVAILABLE = sys.platform == 'linux'
-_START_SECONDS = 60.0
 _POLL_SECONDS = 0.02
 _BLOCKED = (*interrupts.TERMINAL_SIGNALS, signal.SIGTERM)
-_SET_NAME = 15  # PR_SET_NAME of prctl(2).
-
-_INDEX = struct.Struct('q')  # Of a process, among those of a client.
-_STATUS = struct.Struct('qqq')  # Index, process id and exit code.
-_RUNNING = 1 << 16  # In place of an exit code.
 _GPUS = ('/dev/nvidia', '/dev/kfd', '/dev/dri')
 _CREDENTIALS = struct.Struct('3i')  # Process, user and group id.
 
 
-class _Request(NamedTuple):
-  """Request to start a process."""
-
-  name: str
-  task: bytes
-  paths: Sequence[str]
-  environment: dict[str, str]
-  directory: str | None  # None for that of the zygote.
-
-
 class ForkedProcess:
-  """Process of a zygote, with methods of `subprocess.Popen`."""
+  """Process of a zygote, with methods of `subprocess.Popen`.
 
-  def __init__(self, zygote: 'Zygote', name: str):
-    self._zygote = zygote
+  Methods may be called concurrently.
+  """
+
+  def __init__(self, name: str, connection: connections.Connection):
     self._name = name
+    self._connection = connection
+    self._lock = threading.Lock()  # Guards reading from the connection.
+    self._zygote: int | None = None
     self._pid: int | None = None
-    self._signals: list[int] = []  # Sent before it started.
     self.returncode: int | None = None
 
   @property
   def pid(self) -> int | None:
     """Its process id; None while the zygote imports its modules."""
-    self._zygote.update()
+    self.poll()
     return self._pid
 
-  def set_status(self, pid: int, code: int) -> None:
-    """Sets process id, and exit code if it has ended."""
-    self._pid = pid
-    if code != _RUNNING:
-      self.returncode = code
-      return
-    for number in self._signals:
-      with contextlib.suppress(ProcessLookupError):
-        os.kill(pid, number)
+  @property
+  def zygote(self) -> int | None:
+    """Process id of its zygote; None before the start, and without one."""
+    self.poll()
+    with self._lock:
+      has_ended = self._connection.closed or self._connection.poll()
+    return None if has_ended else self._zygote
 
   def poll(self) -> int | None:
     """Returns the exit code, -n if signal n ended it; None if it runs."""
-    self._zygote.update()
+    with self._lock:
+      while self.returncode is None and self._connection.poll():
+        try:
+          self._zygote, self._pid, self.returncode = self._connection.recv()
+        except (EOFError, ConnectionError):
+          self.returncode = -signal.SIGKILL  # It ends with the zygote.
     return self.returncode
 
   def wait(self, timeout: float | None = None) -> int:
@@ -94,111 +87,120 @@ class ForkedProcess:
 
   def send_signal(self, number: int) -> None:
     """Sends a signal, once the process has started, unless it has ended."""
-    if self.poll() is not None:
-      return
-    with self._zygote.lock, contextlib.suppress(ProcessLookupError):
-      if self._pid is None:
-        self._signals.append(number)
-      else:
-        os.kill(self._pid, number)
+    with contextlib.suppress(OSError):  # The zygote has ended.
+      self._connection.send(number)
+
+  def close(self) -> None:
+    """Ends the connection, and so the process of a shared zygote."""
+    with self._lock:
+      self._connection.close()
+      if self.returncode is None:
+        self.returncode = -signal.SIGKILL
 
 
 Process = ForkedProcess | subprocess.Popen
 
 
 class Zygote:
-  """Client of the zygote of a run on this host, which it starts if needed.
+  """Client of the zygote of a run on this host, which it starts if needed."""
 
-  The zygote ends with its last client. Methods may be called concurrently.
-
-  Attributes:
-    lock: Guards the connection and the status of processes.
-  """
-
-  def __init__(
-    self,
-    run: str,
-    modules: Sequence[str] = (),
-    is_shared: bool = False,
-  ):
+  def __init__(self, run: str, is_shared: bool = False):
     """Starts nothing yet.
 
     Args:
       run: Id of the run.
-      modules: Names of modules to import besides those of pickled tasks.
       is_shared: Whether several processes may be its clients, so that it
-        outlives the one that starts it.
+        outlives the one that starts it, and ends with the last.
     """
     self._run = run
+    self._address = f'\0repertory-{run}'  # It vanishes with its process.
     self._is_shared = is_shared
-    self._modules = modules
-    self.lock = threading.Lock()
-    self._processes: list[Any] = []
+    self._processes: list[Any] = []  # Those that ran at the last start.
     self._started: subprocess.Popen | None = None
-    self._connection: socket.socket | None = None
 
   @property
   def pid(self) -> int | None:
-    """Process id of the zygote; None without one."""
-    connection = self._connection
-    return None if connection is None else _peer_of(connection)[0]
+    """Process id of the zygote; None while unknown, and without one."""
+    if self._is_shared:
+      return self._processes[-1].zygote if self._processes else None
+    started = self._started
+    return started.pid if started and started.poll() is None else None
 
-  def begin(self) -> None:
-    """Starts the zygote, if needed, which imports its modules meanwhile."""
-    if _IS_AVAILABLE:
-      with self.lock:
-        self._connect(child_processes.import_paths(), subprocess.DEVNULL)
+  def begin(
+    self, modules: Sequence[str] = (), output: Any = subprocess.DEVNULL
+  ) -> None:
+    """Starts the zygote, if needed, which imports modules meanwhile.
+
+    Later, it imports the modules of pickled tasks.
+    """
+    if not _IS_AVAILABLE:
+      return
+    with socket.socket(socket.AF_UNIX) as listener:
+      try:
+        listener.bind(self._address)
+      except OSError:
+        return  # The run has a zygote.
+      listener.listen(socket.SOMAXCONN)
+      if self._started is not None:
+        self._started.wait()  # It has ended.
+      parent = '' if self._is_shared else str(os.getpid())
+      arguments = str(listener.fileno()), parent, *modules
+      with interrupts.blocked():
+        self._started = subprocess.Popen(
+          child_processes.command_of(main, *arguments),
+          env=self._environment(child_processes.import_paths()),
+          pass_fds=[listener.fileno()],
+          stdin=subprocess.DEVNULL,
+          stdout=subprocess.DEVNULL,
+          stderr=output,
+          start_new_session=self._is_shared,
+        )
 
   def start(
     self,
     name: str,
     task: bytes,
-    paths: Sequence[str],
     output: IO[Any],
+    paths: Sequence[str] = (),
     directory: str | None = None,
   ) -> Process:
-    """Starts a process for a task; see `child_processes.start`."""
-    variables = child_processes.variables_of(self._run, paths)
-    if not _IS_AVAILABLE:
-      process = child_processes.start(name, task, variables, output, directory)
-      self._processes.append(process)
-      return process
-    if directory is None:
-      with contextlib.suppress(FileNotFoundError):  # It was deleted.
-        directory = os.getcwd()
-    environment = {**os.environ, **variables}
-    request = _Request(name, task, paths, environment, directory)
-    process = ForkedProcess(self, name)
-    with child_processes.memory_file() as file, self.lock:
-      pickle.dump(request, file)
-      file.flush()
-      files = [file.fileno(), output.fileno()]
-      index = _INDEX.pack(len(self._processes))
-      for is_last in (False, True):  # The zygote may have just been killed.
-        file.seek(0)
-        try:
-          socket.send_fds(self._connect(paths, output), [index], files)
-          break
-        except ConnectionError:
-          self._disconnect()
-          if is_last:
-            raise
-      self._processes.append(process)
-    return process
+    """Starts a process, shielded from Ctrl-C.
 
-  def update(self) -> None:
-    """Reads which processes have started and ended."""
-    with self.lock, contextlib.suppress(BlockingIOError):
-      while self._connection is not None:
-        try:
-          status = self._connection.recv(_STATUS.size, socket.MSG_DONTWAIT)
-        except ConnectionError:
-          status = b''
-        if not status:
-          self._disconnect()
-          return
-        index, *status = _STATUS.unpack(status)
-        self._processes[index].set_status(*status)
+    Args:
+      name: Its name, for listings of processes.
+      task: A pickled function without arguments, which it runs. `sys.argv` has
+        the id of its parent and the name.
+      output: File for its output, in append mode.
+      paths: Its import paths, if others than those of this process.
+      directory: Its working directory, if another.
+    """
+    paths = paths or child_processes.import_paths()
+    environment = self._environment(paths)
+    process: Process
+    if _IS_AVAILABLE:
+      if directory is None:
+        with contextlib.suppress(FileNotFoundError):  # It was deleted.
+          directory = os.getcwd()
+      connection = self._connect(output)
+      request = pickle.dumps((name, task, paths, environment, directory))
+      # In memory: a socket would block until the zygote reads it.
+      with child_processes.memory_file(request) as file:
+        socket.send_fds(connection, [b' '], [file.fileno(), output.fileno()])
+      handle = connections.Connection(connection.detach())
+      process = ForkedProcess(name, handle)
+    else:
+      with child_processes.memory_file(task) as file, interrupts.blocked():
+        process = subprocess.Popen(
+          child_processes.command_of(_run_task, str(os.getpid()), name),
+          env=environment,
+          cwd=directory,
+          stdin=file,
+          stdout=output,
+          stderr=output,
+        )
+    self._processes = [p for p in self._processes if p.poll() is None]
+    self._processes.append(process)
+    return process
 
   def kill_orphans(self) -> None:
     """Kills processes of the run that no running one has started."""
@@ -209,58 +211,39 @@ class Zygote:
 
   def close(self) -> None:
     """Ends the processes, and the zygote with its last client."""
-    with self.lock:
-      self._disconnect()
     if self._started is not None:
-      self._started.kill()  # It may be importing.
-      self._started.wait(_START_SECONDS)
+      self._started.kill()
+      self._started.wait()
+    if _IS_AVAILABLE:
+      for process in self._processes:
+        process.close()
 
-  def _connect(self, paths: Sequence[str], output: Any) -> socket.socket:
-    """Connects to the zygote, or to a new one if it has ended."""
-    deadline = time.monotonic() + _START_SECONDS
-    while self._connection is None:
-      connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-      try:
-        connection.connect(_address_of(self._run))
-      except ConnectionRefusedError:
-        connection.close()
-        if time.monotonic() > deadline:
-          raise TimeoutError(
-            f'Waited {_START_SECONDS:g} seconds for the process from which '
-            'those of nodes are forked.'
-          ) from None
-        if self._started is None or self._started.poll() is not None:
-          self._started = self._start_server(paths, output)
-        time.sleep(_POLL_SECONDS)
-        continue
-      if _peer_of(connection)[1] != os.getuid():
-        connection.close()
-        raise PermissionError('The address of the run is that of another user.')
-      self._connection = connection
-    return self._connection
+  def _environment(self, paths: Sequence[str]) -> dict[str, str]:
+    return {
+      **os.environ,
+      'PYTHONPATH': os.pathsep.join(paths),
+      child_processes.RUN_VARIABLE: self._run,
+    }
 
-  def _start_server(self, paths: Sequence[str], output: Any):
-    parent = '' if self._is_shared else str(os.getpid())
-    with interrupts.blocked():
-      return subprocess.Popen(
-        child_processes.command_of(main, parent, *self._modules),
-        env={
-          **os.environ,
-          **child_processes.variables_of(self._run, paths),
-        },
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=output,
-      )
+  def _connect(self, output: Any) -> socket.socket:
+    """Connects to the zygote, which is started if needed."""
+    connection = socket.socket(socket.AF_UNIX)
+    while True:
+      self.begin(output=output)
+      with contextlib.suppress(ConnectionRefusedError):
+        connection.connect(self._address)
+        break
+      time.sleep(_POLL_SECONDS)  # Another client is about to start it.
+    if not _is_mine(connection):
+      connection.close()
+      raise PermissionError('The address of the run is that of another user.')
+    return connection
 
-  def _disconnect(self) -> None:
-    """Ends the connection, and with it the processes."""
-    if self._connection is not None:
-      self._connection.close()
-      self._connection = None
-    for process in self._processes:
-      if isinstance(process, ForkedProcess) and process.returncode is None:
-        process.returncode = -signal.SIGKILL
+
+def _run_task() -> None:
+  """Runs the task on standard input, at most to the end of its parent."""
+  child_processes.get_signal_at_death(int(sys.argv[1]), signal.SIGKILL)
+  pickle.load(sys.stdin.buffer)()
 
 
 # Zygotes that were started before their runs.
@@ -270,14 +253,13 @@ _prepared: list[Zygote] = []
 def prepare(modules: Sequence[str]) -> None:
   """Starts the zygote of the next run, with modules to import."""
   if not _prepared:
-    zygote = make(modules)
-    zygote.begin()
-    _prepared.append(zygote)
+    _prepared.append(make())
+    _prepared[0].begin(modules)
 
 
-def make(modules: Sequence[str] = ()) -> Zygote:
+def make() -> Zygote:
   """Makes the zygote of a run on this host, or returns a prepared one."""
-  return _prepared.pop() if _prepared else Zygote(uuid.uuid4().hex, modules)
+  return _prepared.pop() if _prepared else Zygote(uuid.uuid4().hex)
 
 
 def main() -> None:
@@ -285,124 +267,114 @@ def main() -> None:
   # Terminals and time-outs send them to all processes of a group.
   signal.pthread_sigmask(signal.SIG_BLOCK, _BLOCKED)
   _set_name('zygote')
-  parent, *modules = sys.argv[1:]
+  listener, parent, *modules = sys.argv[1:]
   if parent:
     child_processes.get_signal_at_death(int(parent), signal.SIGKILL)
-  else:  # Ray kills the children and the group of a process that ends.
-    if os.fork():
-      return
-    os.setsid()
-  try:
-    server = _Server(os.environ[child_processes.RUN_VARIABLE])
-  except OSError:
-    return  # Another one serves the run.
+  elif os.fork():  # Ray kills the children of a process that ends.
+    return
+  server = _Server(int(listener), is_shared=not parent)
   for module in modules:
     with contextlib.suppress(Exception):  # Processes will fail to import it.
       importlib.import_module(module)
-  task = server.serve()
-  if task is not None:
-    task()
+  server.serve()
 
 
 class _Server:
   """Serves the clients of a zygote, in its only thread."""
 
-  def __init__(self, run: str):
-    """Raises OSError if the run has a zygote."""
-    self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    self._listener.bind(_address_of(run))
-    self._listener.listen()
-    self._selector = selectors.DefaultSelector()
-    self._selector.register(self._listener, selectors.EVENT_READ)
-    self._clients: list[socket.socket] = []
-    # Client and index of running processes, by their id.
-    self._running: dict[int, tuple[socket.socket, int]] = {}
+  def __init__(self, listener: int, is_shared: bool):
+    self._listener = socket.socket(fileno=listener)
+    self._listener.set_inheritable(False)
+    self._is_shared = is_shared
+    self._clients: list[connections.Connection] = []
+    # Clients of running processes, by process id.
+    self._running: dict[int, connections.Connection] = {}
     self._environment = dict(os.environ)
 
-  def serve(self) -> Callable[[], None] | None:
-    """Serves to the end of the last client.
-
-    Returns:
-      The task, in each process that is forked; None in the zygote, at its end.
-    """
-    deadline = time.monotonic() + _START_SECONDS
-    while self._clients or time.monotonic() < deadline:
-      for key, _ in self._selector.select(_POLL_SECONDS):
-        if key.fileobj is self._listener:
-          if self._accept():
-            deadline = 0.0
-        elif (task := self._answer(key.fileobj)) is not None:
-          return task
+  def serve(self) -> None:
+    """Serves forever, or to the end of the last client."""
+    while True:
+      awaited = [self._listener, *self._clients]
+      for one in connections.wait(awaited, _POLL_SECONDS):
+        if isinstance(one, connections.Connection):
+          self._send_signal(one)
+        else:
+          self._start_process()
       self._reap()
-    return None
+      if self._is_shared and not self._clients:
+        return
 
-  def _accept(self) -> bool:
-    """Accepts a client, unless it is of another user."""
-    connection, _ = self._listener.accept()
-    if _peer_of(connection)[1] != os.getuid():
-      connection.close()
-      return False
-    self._selector.register(connection, selectors.EVENT_READ)
-    self._clients.append(connection)
-    return True
-
-  def _answer(self, client: Any) -> Callable[[], None] | None:
-    """Starts a process, in which it returns its task."""
-    index, files = b'', []
-    with contextlib.suppress(ConnectionError):
-      index, files, *_ = socket.recv_fds(client, _INDEX.size, 2)
-    if not index:
-      self._selector.unregister(client)
-      self._clients.remove(client)
-      client.close()
-      for pid, (owner, _) in self._running.items():
-        if owner is client and self._clients:  # Else they end with this one.
-          os.kill(pid, signal.SIGKILL)
-      return None
+  def _start_process(self) -> None:
+    """Accepts a client, and forks its process, which exits from here."""
+    accepted, _ = self._listener.accept()
+    files = _is_mine(accepted) and socket.recv_fds(accepted, 1, 2)[1]
+    if not files:  # The client is of another user, or has ended.
+      accepted.close()
+      return
+    client = connections.Connection(accepted.detach())
+    self._clients.append(client)
     with open(files[0], 'rb') as file:
-      request = pickle.load(file)
+      name, task, paths, environment, directory = pickle.load(file)
     # What imports print belongs to the first process that needs them.
     _redirect_output(files[1])
     os.close(files[1])
-    self._adopt(request)
-    task = _unpickle(request.task)
+    self._adopt(paths, environment, directory)
+    run: Callable[[], None] | None = None
+    with contextlib.suppress(Exception, SystemExit):
+      run = pickle.loads(task)  # Imports its modules.
     sys.stdout.flush()
     sys.stderr.flush()
     gc.freeze()  # Collections would copy its memory.
-    parent, (number,) = os.getpid(), _INDEX.unpack(index)
+    parent = os.getpid()
     try:
       pid = os.fork()
     except OSError as error:
-      os.write(2, f'{request.name} could not be started: {error}\n'.encode())
-      _report(client, number, 0, 1)
-      return None
+      os.write(2, f'{name} could not be started: {error}\n'.encode())
+      _report(client, 0, 1)
+      return
     if pid:
       _redirect_output(0)  # To nowhere.
-      self._running[pid] = client, number
-      _report(client, number, pid, _RUNNING)
-      return None
-    for one in (self._listener, *self._clients, self._selector):
+      self._running[pid] = client
+      _report(client, pid)
+      return
+    for one in (self._listener, *self._clients):
       one.close()
-    return _set_up(request, task, parent)
+    _run_forked(name, task, run, parent)
+    sys.exit()
 
-  def _adopt(self, request: _Request) -> None:
+  def _adopt(
+    self, paths: Sequence[str], after: dict[str, str], directory: str | None
+  ) -> None:
     """Takes over import paths, environment and working directory.
 
     Variables that imports have changed stay, unless the client changes them.
     """
-    missing = [path for path in request.paths if path not in sys.path]
-    sys.path[:0] = missing
+    sys.path[:] = dict.fromkeys([*paths, *sys.path])
     importlib.invalidate_caches()
-    before, after = self._environment, request.environment
+    before = self._environment
     for name in before.keys() - after.keys():
       os.environ.pop(name, None)
     for name, value in after.items():
       if before.get(name) != value:
         os.environ[name] = value
     self._environment = after
-    if request.directory is not None:
+    if directory is not None:
       with contextlib.suppress(OSError):
-        os.chdir(request.directory)
+        os.chdir(directory)
+
+  def _send_signal(self, client: connections.Connection) -> None:
+    """Sends the signal of a client to its process, at its end SIGKILL."""
+    try:
+      number = client.recv()
+    except (EOFError, ConnectionError):
+      client.close()
+      self._clients.remove(client)
+      if not self._is_shared:  # They end with this one.
+        return
+      number = signal.SIGKILL
+    for pid, owner in self._running.items():
+      if owner is client:
+        os.kill(pid, number)
 
   def _reap(self) -> None:
     """Reports which processes have ended."""
@@ -411,12 +383,15 @@ class _Server:
         pid, status = ended
         if pid in self._running:  # Imports may have started others.
           code = os.waitstatus_to_exitcode(status)
-          _report(*self._running.pop(pid), pid, code)
+          _report(self._running.pop(pid), pid, code)
 
 
-def _report(client: socket.socket, index: int, pid: int, code: int) -> None:
-  with contextlib.suppress(OSError):
-    client.send(_STATUS.pack(index, pid, code))
+def _report(
+  client: connections.Connection, pid: int, code: int | None = None
+) -> None:
+  """Reports a process, and its exit code if it has ended."""
+  with contextlib.suppress(OSError):  # The client may have ended.
+    client.send((os.getpid(), pid, code))
 
 
 def _redirect_output(file: int) -> None:
@@ -424,40 +399,34 @@ def _redirect_output(file: int) -> None:
     os.dup2(file, number)
 
 
-def _unpickle(task: bytes) -> Callable[[], None] | None:
-  """Imports what a task needs; returns None if that fails."""
-  try:
-    return pickle.loads(task)
-  except (Exception, SystemExit):
-    return None  # The process will fail in the same way.
-
-
-def _set_up(
-  request: _Request, task: Callable[[], None] | None, parent: int
-) -> Callable[[], None]:
-  """Sets up a forked process; returns its task, or its start afresh."""
-  _set_name(request.name)
+def _run_forked(
+  name: str, task: bytes, run: Callable[[], None] | None, parent: int
+) -> None:
+  """Runs an unpickled task in a forked process, or the task afresh."""
+  _set_name(name)
   signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-  problem = 'an import failed' if task is None else _find_problem(parent)
-  if task is None or problem:
+  sys.argv[1:] = [str(parent), name]
+  problem = 'an import failed' if run is None else _find_problem(parent)
+  if run is None or problem:
     print(
-      f'{request.name} starts afresh, without the modules imported by other '
-      f'processes: {problem}.',
+      f'{name} starts afresh, without the modules imported by other processes: '
+      f'{problem}.',
       file=sys.stderr,
       flush=True,
     )
-    return functools.partial(
-      child_processes.start_afresh, request.name, request.task, parent
-    )
-  sys.argv[1:] = [str(parent), request.name]
+    with child_processes.memory_file(task) as file:
+      os.dup2(file.fileno(), 0)
+    command = child_processes.command_of(_run_task, *sys.argv[1:])
+    os.execv(command[0], command)
   if 'numpy' in sys.modules:  # Otherwise all would draw the same numbers.
     sys.modules['numpy'].random.seed()
-  return task
+  run()
 
 
 def _set_name(name: str) -> None:
-  """Sets the name of this process, of at most 15 bytes."""
-  ctypes.CDLL(None).prctl(_SET_NAME, os.fsencode(name)[:15])
+  """Sets the name of this process, of which the kernel keeps 15 bytes."""
+  with open('/proc/self/comm', 'wb') as file:
+    file.write(os.fsencode(name))
 
 
 def _find_problem(parent: int) -> str:
@@ -473,15 +442,8 @@ def _find_problem(parent: int) -> str:
   return ''
 
 
-def _address_of(run: str) -> str:
-  """Returns an address in memory, which vanishes with its process."""
-  return f'\0repertory-{run}'
-
-
-def _peer_of(connection: socket.socket) -> tuple[int, int]:
-  """Returns process and user id of the other end."""
-  found = connection.getsockopt(
-    socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size
-  )
-  process, user, _ = _CREDENTIALS.unpack(found)
-  return process, user
+def _is_mine(connection: socket.socket) -> bool:
+  """Returns whether the other end is of this user."""
+  size = _CREDENTIALS.size
+  found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size)
+  return _CREDENTIALS.unpack(found)[1] == os.getuid()

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components.config.settings import SettingError, did_you_mean
+from repertory.components.config import choices
+from repertory.components.config.settings import SettingError
 from repertory.launch.results import curves as curves_lib
 from repertory.launch.results import groups as groups_lib
 from repertory.launch.results import runs as runs_lib
@@ -112,16 +113,8 @@ def check(
     )
   if os.path.isdir(output):
     raise SettingError('output', f'must be a file; {output} is a folder.')
-  for name, value, known in (
-    ('over', over, curves_lib.AXES),
-    ('statistic', statistic, curves_lib.STATISTICS),
-  ):
-    if value not in known:
-      raise SettingError(
-        name,
-        f'must be one of {", ".join(known)}; got {value!r}.'
-        f'{did_you_mean(value, known)}',
-      )
+  choices.check('over', over, curves_lib.AXES)
+  choices.check('statistic', statistic, curves_lib.STATISTICS)
 
 
 def write(output: str, content: bytes) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from repertory.components.config import choices
 from repertory.components.config.settings import SettingError, did_you_mean
 from repertory.launch.results import runs as runs_lib
 from repertory.launch.results import wording
@@ -80,12 +81,7 @@ def table(
   Raises:
     SettingError: If sort or format is unknown.
   """
-  if format not in FORMATS:
-    raise SettingError(
-      'format',
-      f'must be one of {", ".join(FORMATS)}; got {format!r}.'
-      f'{did_you_mean(format, FORMATS)}',
-    )
+  choices.check('format', format, FORMATS)
   found = rows(runs, sort)
   if format == 'text':
     return _write_text(found)

@@ -69,7 +69,8 @@ def opened(
       held.enter_context(directories.hold(hidden))
     manifest = load(directory)
     plan.open(manifest)
-    _check_links(directory, *manifest.groups, *manifest.codes)
+    paths = *manifest.groups, *manifest.codes
+    directories.check_kinds(directory, paths, 'a sweep')
     manifest.save()
     yield manifest
 
@@ -91,15 +92,10 @@ def _check_unused(directory: str) -> None:
 
 
 def load(directory: str) -> manifest_lib.SweepManifest:
-  """Reads the manifest of a directory, in which it refuses links."""
+  """Reads the manifest of a directory; refuses links, which redirect writes."""
   files = manifest_lib.FILE, manifest_lib.UNFINISHED, manifest_lib.STUDY_FILE
-  _check_links(directory, _HIDDEN, *files)
+  directories.check_kinds(directory, (_HIDDEN, *files), 'a sweep')
   return manifest_lib.load(directory)
-
-
-def _check_links(directory: str, *paths: str) -> None:
-  """Refuses symbolic links, which would redirect the writes of runs."""
-  directories.check_kinds(directory, paths, 'a sweep')
 
 
 def _train(
@@ -147,7 +143,7 @@ class Pool:
 
   def __post_init__(self):
     self._running: dict[manifest_lib.SweepRun, _Child] = {}
-    self._zygote = zygote.make(_MODULES)
+    self._zygote = zygote.make()
 
   def run(self) -> int | None:
     """Runs all to their ends; returns the signal that ended it early."""
@@ -196,10 +192,9 @@ class Pool:
       arguments.append(f'--storage={self.storage.rstrip("/")}/{run.path}')
     with open(os.path.join(directory, OUTPUT), 'a') as file:
       begin = file.tell()
+      self._zygote.begin(_MODULES, file)
       task = pickle.dumps(functools.partial(_train, self.train, arguments))
-      process = self._zygote.start(
-        run.path, task, child_processes.import_paths(), file
-      )
+      process = self._zygote.start(run.path, task, file)
     return _Child(process, time.monotonic(), file.name, begin)
 
   def _reap(self, is_over: bool) -> None:

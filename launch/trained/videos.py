@@ -16,7 +16,7 @@ import dm_env
 import numpy as np
 
 from repertory.components import actors
-from repertory.components.config import settings
+from repertory.components.config import choices, settings
 from repertory.environments.batches import vector_batch
 from repertory.environments.rendering import rendering
 from repertory.launch.experiments import directories
@@ -66,11 +66,7 @@ def prepare(video: str | bool, video_format: str, directory: str) -> str:
   `video` is the folder, or True for the default in the experiment's directory.
   Raises SettingError if the format is unknown or the folder is not usable.
   """
-  if video_format not in FORMATS:
-    raise settings.SettingError(
-      'video_format',
-      f'must be one of {", ".join(FORMATS)}; got {video_format!r}.',
-    )
+  choices.check('video_format', video_format, FORMATS)
   find_program()
   if video == '':
     raise settings.SettingError('video', 'must name a folder, got nothing.')

@@ -54,8 +54,7 @@ class _Run:
     path = self._directory / name.replace('/', '_')
     with open(path, 'a') as file:
       task = pickle.dumps(_Task(module, code))
-      paths = child_processes.import_paths()
-      process = (client or self.client).start(name, task, paths, file)
+      process = (client or self.client).start(name, task, file)
     process.output = path
     return process
 
@@ -216,7 +215,7 @@ from repertory.launch.platform import zygote
 task, output = sys.argv[1:]
 client = zygote.Zygote('{{run}}')
 with open(output, 'a') as file:
-  process = client.start('node', bytes.fromhex(task), sys.path, file)
+  process = client.start('node', bytes.fromhex(task), file)
   while not process._pid:
     process.poll()
 print(client.pid, process.pid, flush=True)
