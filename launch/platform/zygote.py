@@ -32,6 +32,7 @@ from repertory.launch.platform import child_processes, interrupts
 
 _IS_AVAILABLE = sys.platform == 'linux'
 _POLL_SECONDS = 0.02
+_END_SECONDS = 60.0
 _BLOCKED = (*interrupts.TERMINAL_SIGNALS, signal.SIGTERM)
 _GPUS = ('/dev/nvidia', '/dev/kfd', '/dev/dri')
 _CREDENTIALS = struct.Struct('3i')  # Process, user and group id.
@@ -89,6 +90,9 @@ class ForkedProcess:
     """Sends a signal, once the process has started, unless it has ended."""
     with contextlib.suppress(OSError):  # The zygote has ended.
       self._connection.send(number)
+    with self._lock:
+      if number == signal.SIGKILL and self._pid is None:
+        self.returncode = -number  # It will end at its start.
 
   def close(self) -> None:
     """Ends the connection, and so the process of a shared zygote."""
@@ -142,7 +146,7 @@ class Zygote:
         return  # The run has a zygote.
       listener.listen(socket.SOMAXCONN)
       if self._started is not None:
-        self._started.wait()  # It has ended.
+        self._started.wait(_END_SECONDS)  # It has ended.
       parent = '' if self._is_shared else str(os.getpid())
       arguments = str(listener.fileno()), parent, *modules
       with interrupts.blocked():
@@ -213,7 +217,7 @@ class Zygote:
     """Ends the processes, and the zygote with its last client."""
     if self._started is not None:
       self._started.kill()
-      self._started.wait()
+      self._started.wait(_END_SECONDS)
     if _IS_AVAILABLE:
       for process in self._processes:
         process.close()
