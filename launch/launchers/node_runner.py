@@ -61,7 +61,6 @@ class NodeRunner:
     self._settings = settings
     self._stop = signals.StopSignal()
     self._shut_down = threading.Event()
-    self._node: node_lib.Node | None = None
     self.has_reported = False
     is_alone = beside is None and not plan.beside
     self._context = node_lib.Context(
@@ -102,12 +101,12 @@ class NodeRunner:
           self._work(node, begin)
       except signals.Stopped:
         return  # The run ended before the node started.
-      self._finish(node)
+      self._finish()
 
   def _make(self) -> node_lib.Node:
     """Makes the node and registers it with the coordinator."""
     self._context.report_start('being made')
-    self._node = node = self._plan.make(self._context)
+    node = self._plan.make(self._context)
     if self._coordinator is not None:
       # A registered node counts as started and is restarted on failure.
       interface = self._context.interface
@@ -126,7 +125,7 @@ class NodeRunner:
         with contextlib.suppress(signals.Stopped):
           part()
 
-  def _finish(self, node: node_lib.Node) -> None:
+  def _finish(self) -> None:
     """Reports completion, closes the node, and waits for its shutdown.
 
     In this order, so that a close that fails or hangs only causes a warning and
@@ -134,7 +133,7 @@ class NodeRunner:
     """
     if self._coordinator is not None and self._plan.kind.phase is not None:
       self._coordinator.finish(self._plan.name)
-    if (problem := self._close(node)) and self._coordinator is not None:
+    if (problem := self._close()) and self._coordinator is not None:
       with contextlib.suppress(Exception):  # The coordinator may have ended.
         self._coordinator.warn(self._plan.name, problem)
     if self._plan.kind.serves:
@@ -159,8 +158,7 @@ class NodeRunner:
         self.has_reported = self._coordinator is not None
       finally:
         self._stop.set()  # Ends all waits and threads of the node.
-        if self._node is not None:
-          self._close(self._node)
+        self._close()
       raise
 
   @contextlib.contextmanager
@@ -177,7 +175,7 @@ class NodeRunner:
       try:
         with runner._reporting_failure():
           runner._work(made)
-        runner._finish(made)
+        runner._finish()
       except BaseException:
         if not runner.has_reported:
           raise
@@ -193,10 +191,10 @@ class NodeRunner:
         if thread.is_alive():
           logging.warning('The thread of %s did not end.', plan.name)
 
-  def _close(self, node: node_lib.Node) -> str:
-    """Closes a node without raising; returns a warning or ''."""
+  def _close(self) -> str:
+    """Closes the node without raising; returns a warning or ''."""
     try:
-      node.close()
+      self._context.closing.close()
     except signals.Stopped:
       pass
     except BaseException as error:

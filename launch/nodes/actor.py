@@ -1,6 +1,5 @@
 """Actor with local inference."""
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -36,16 +35,20 @@ class ActorNode(acting.ActingNode):
       max_pending_items: Maximum number of items queued for replay while it
         acts; None for the agent's setting.
     """
+    context.report_start('making its environments')
+    self._environment = session.make_environments(
+      environment_ids, context.generation
+    )
+    # It may be replaced.
+    context.closing.callback(lambda: self._environment.close())
+    context.closing.callback(variable_client.close)
     self._adder = transport.make_adder(
       len(environment_ids),
       priority=lambda: variable_client.max_priority,
       version=lambda: variable_client.version,
       max_pending_items=max_pending_items,
     )
-    context.report_start('making its environments')
-    self._environment = session.make_environments(
-      environment_ids, context.generation
-    )
+    context.closing.callback(self._adder.close)
     context.report_start('compiling its policy')
     policy = policies.make_training_policy(context, session, network)
     self._policy_description = policy.describe(environment_ids)
@@ -65,6 +68,7 @@ class ActorNode(acting.ActingNode):
     )
     self._loop.read_info(session.experiment.info)
     super().__init__(context, [self._loop], environment_ids, variable_client)
+    context.closing.callback(self.write_recordings)
 
   @property
   def description(self):
@@ -131,14 +135,6 @@ class ActorNode(acting.ActingNode):
     self._variable_client.update(wait=True)
     super().run()
     self.flush()  # The learner expects all items once actors are done.
-
-  def close(self) -> None:
-    """Writes recordings, and closes adder, variable client, environments."""
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._environment.close)
-      stack.callback(self._variable_client.close)
-      stack.callback(self._adder.close)
-      stack.callback(self.write_recordings)
 
 
 def take_states_of(

@@ -48,6 +48,7 @@ class GossipLearner(learner.LearnerNode):
     gossip_node: Any,
   ):
     """Makes the learner; its checkpoint, if any, has been unpacked already."""
+    context.closing.callback(self._remove_checkpoints)
     super().__init__(context, session, transport)
     self._mix_period = settings.mix_period
     if start.whole:
@@ -70,6 +71,8 @@ class GossipLearner(learner.LearnerNode):
         share=settings.mix_weight,
         interface=context.interface,
       )
+      context.closing.callback(self.participant.close)
+    context.closing.callback(setattr, self, '_is_closed', True)
 
   def step(self) -> None:
     before, period = self.version, self._mix_period
@@ -88,14 +91,6 @@ class GossipLearner(learner.LearnerNode):
     """Writes the last log row, and sends the final checkpoint."""
     self._logger.flush()
     self.checkpoint()
-
-  def close(self) -> None:
-    self._is_closed = True
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._remove_checkpoints)
-      stack.callback(super().close)
-      if self.participant is not None:
-        stack.callback(self.participant.close)
 
   def _send(self, checkpoint: str) -> None:
     """Sends a checkpoint to the gossip node; called in the writer thread."""
@@ -138,10 +133,7 @@ class ActorLearnerNode(actor.ActorNode):
     self._own = own
     self._reported_at = 0.0
     self._messages = statuses.Rates()
-    with (
-      context.initializing(),
-      contextlib.ExitStack() as unless_made,
-    ):
+    with context.initializing():
       transport = own.make_in_process_transport(context.stop)
       self.learner = GossipLearner(
         dataclasses.replace(
@@ -153,7 +145,6 @@ class ActorLearnerNode(actor.ActorNode):
         settings,
         gossip_node,
       )
-      unless_made.callback(self.learner.close)
       size = own.experiment.num_environments
       super().__init__(
         context,
@@ -165,7 +156,6 @@ class ActorLearnerNode(actor.ActorNode):
         # The learner flushes all items before it samples.
         max_pending_items=sys.maxsize,
       )
-      unless_made.pop_all()
 
   @property
   def description(self):
@@ -193,12 +183,6 @@ class ActorLearnerNode(actor.ActorNode):
       self._reported_at = now
       self._report_learner()
     return super().report()
-
-  def close(self) -> None:
-    """Closes learner and actor."""
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self.learner.close)
-      stack.callback(super().close)
 
   def describe_checkpoint(self) -> dict[str, Any]:
     """Returns the checkpoint state besides learner and replay."""

@@ -1,6 +1,5 @@
 """Bellman updater: computes targets of replayed items (QT-Opt)."""
 
-import contextlib
 import time
 
 import numpy as np
@@ -44,10 +43,12 @@ class BellmanUpdaterNode(node.Node):
     """
     super().__init__(context)
     self._variable_client = variable_client
+    context.closing.callback(variable_client.close)
     mixed = offline.make_demonstrations(
       session, context.stop, context.report_start
     )
     self._end = transport.make_learner_side()
+    context.closing.callback(self._end.close)
     if mixed is not None:
       paths = session.experiment.demonstrations
       learning.report_data_change(context, session, paths)
@@ -56,6 +57,7 @@ class BellmanUpdaterNode(node.Node):
     self._writer = transport.learned.make_writer(
       max_pending_items=self._num_rows
     )
+    context.closing.callback(self._writer.close)
     self._writer.open(self._num_rows)
     context.report_start('compiling its targets')
 
@@ -127,13 +129,6 @@ class BellmanUpdaterNode(node.Node):
       reply = self._coordinator.report_row(reports.TARGETS, self.name, row)
     self._handle(reply)
     return reply
-
-  def close(self) -> None:
-    """Closes variable client, sampling and writer."""
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._variable_client.close)
-      stack.callback(self._end.close)
-      stack.callback(self._writer.close)
 
   def _handle(self, reply: reports.HeartbeatReply) -> None:
     """Adjusts waits: resets the timeout, or expects no more batches."""

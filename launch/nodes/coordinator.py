@@ -22,6 +22,7 @@ class CoordinatorNode(node.Node):
       session.experiment.max_restarts if context.can_restart else 0,
       fencing=self._fencing,
     )
+    context.closing.callback(self._coordinator.close)
 
   @property
   def served(self):
@@ -42,6 +43,3 @@ class CoordinatorNode(node.Node):
 
   def report(self) -> reports.HeartbeatReply:
     return self._coordinator.reply()
-
-  def close(self) -> None:
-    self._coordinator.close()

@@ -1,6 +1,5 @@
 """Evaluator: measures the return of a policy apart from training."""
 
-import contextlib
 import time
 from collections.abc import Callable
 from typing import Any
@@ -47,36 +46,33 @@ class EvaluatorNode(node.Node):
     )
     self.next_at = self._period * (session.counts['steps'] // self._period + 1)
     self._loop: environment_loop.EnvironmentLoop | None = None
-    self._close_all = lambda: None
     if not self._num_episodes:
       return
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      self._network, self._variables = follow()
-      stack.callback(self._variables.close)
-      context.report_start('making its environments, and compiling its policy')
-      ids = policies.evaluation_ids(session)
-      environments = session.make_environments(
-        # Their ids follow those of training.
-        [experiment.num_environments + i for i in ids],
-        evaluates=True,
+    self._network, self._variables = follow()
+    context.closing.callback(self._variables.close)
+    context.report_start('making its environments, and compiling its policy')
+    ids = policies.evaluation_ids(session)
+    environments = session.make_environments(
+      # Their ids follow those of training.
+      [experiment.num_environments + i for i in ids],
+      evaluates=True,
+    )
+    context.closing.callback(environments.close)
+    actor = actors.PolicyActor(
+      policies.make_evaluation_policy(session, self._network),
+      session.spec.observations,
+      ids,
+      jit_compile=session.jit_compile,
+    )
+    self._loop = environment_loop.EnvironmentLoop(environments, actor)
+    self._loop.add_observer(self._note_progress)
+    self._loop.read_info(experiment.info)
+    if makers := experiment.evaluation_metrics:
+      extends = experiment.builder.observes_previous_action_and_reward
+      original = wrappers.previous_action.original if extends else None
+      self._loop.measure(
+        episode_metrics.EpisodeMetrics(makers, len(ids), original)
       )
-      stack.callback(environments.close)
-      actor = actors.PolicyActor(
-        policies.make_evaluation_policy(session, self._network),
-        session.spec.observations,
-        ids,
-        jit_compile=session.jit_compile,
-      )
-      self._loop = environment_loop.EnvironmentLoop(environments, actor)
-      self._loop.add_observer(self._note_progress)
-      self._loop.read_info(experiment.info)
-      if makers := experiment.evaluation_metrics:
-        extends = experiment.builder.observes_previous_action_and_reward
-        original = wrappers.previous_action.original if extends else None
-        self._loop.measure(
-          episode_metrics.EpisodeMetrics(makers, len(ids), original)
-        )
-      self._close_all = stack.pop_all().close
 
   @property
   def description(self):
@@ -131,10 +127,6 @@ class EvaluatorNode(node.Node):
         'policy', self._network.variables, self._variables.version
       )
       self._coordinator.keep_best(self.name, policy)
-
-  def close(self) -> None:
-    """Closes the evaluation environments and the variable client."""
-    self._close_all()
 
   def _should_stop(self) -> bool:
     self.total_steps += 1

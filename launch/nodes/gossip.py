@@ -4,7 +4,6 @@ It receives the parameters of each learner, serves their mean, and writes joint
 checkpoints. Learners mix their parameters without it.
 """
 
-import contextlib
 import dataclasses
 import math
 import pickle
@@ -59,6 +58,7 @@ class GossipNode(learning.CheckpointingNode):
     self._deposits = joint_checkpoints.LearnerDeposits(
       session.replay_directory, names
     )
+    context.closing.callback(self._deposits.close)
     self._means = LearnerMean(names, self._deposits.saved)
     self._begin_with(self._means, self._deposits)
     if session.is_resumed and not all(map(self._deposits.kept_of, names)):
@@ -116,11 +116,6 @@ class GossipNode(learning.CheckpointingNode):
       self._compared_at = now
       self._distances = self._means.distances()
     return self._report_tables(self._mean_tables())
-
-  def close(self) -> None:
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._deposits.close)
-      stack.callback(super().close)
 
   def _report_unwritten(self) -> None:
     """Warns of checkpoints that could not be written, or raises."""

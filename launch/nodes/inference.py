@@ -1,6 +1,5 @@
 """Inference server node."""
 
-import contextlib
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -42,6 +41,7 @@ class InferenceNode(node.Node):
     self._reported_at = time.monotonic()
     context.report_start('compiling its policy')
     self._variables = variable_client
+    context.closing.callback(variable_client.close)
     policy = policies.make_training_policy(context, session, network)
     num_environments = session.experiment.num_environments
     store = state_store.StateStore(
@@ -69,6 +69,7 @@ class InferenceNode(node.Node):
       token=context.token,
       stop=context.stop,
     )
+    context.closing.callback(self._server.close)
     self._description = {
       'address': self._server.address,
       'device': device,
@@ -88,12 +89,6 @@ class InferenceNode(node.Node):
     """
     self._variables.update(wait=True)
     self._server.serve()
-
-  def close(self) -> None:
-    """Closes the server and the variable client."""
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._variables.close)
-      stack.callback(self._server.close)
 
   def report(self) -> reports.HeartbeatReply:
     """Reports the figures of the last second to the coordinator."""

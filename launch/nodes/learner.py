@@ -40,25 +40,23 @@ class LearnerNode(learning.LearningNode):
         session, context.stop, context.report_start
       )
     self._end = transport.make_learner_side()
-    with contextlib.ExitStack() as unless_made:
-      unless_made.callback(self._end.close)
-      if mixed is not None:
-        self._end.mix_in(mixed)
-      context.report_start('compiling its update')
-      self.exports = self._update.exports
-      learner = builder.make_learner(
-        self._update,
-        self._end.batches,
-        self._end.priorities,
-        self._logger,
-        session.divergence,
-        session.jit_compile,
-      )
-      self._begin_with(learner, self._end)
-      if mixed is not None and not mixed.is_resumed:
-        learning.report_data_change(context, session, paths)
-      self._end.begin(learner.steps)
-      unless_made.pop_all()
+    context.closing.callback(self._end.close)
+    if mixed is not None:
+      self._end.mix_in(mixed)
+    context.report_start('compiling its update')
+    self.exports = self._update.exports
+    learner = builder.make_learner(
+      self._update,
+      self._end.batches,
+      self._end.priorities,
+      self._logger,
+      session.divergence,
+      session.jit_compile,
+    )
+    self._begin_with(learner, self._end)
+    if mixed is not None and not mixed.is_resumed:
+      learning.report_data_change(context, session, paths)
+    self._end.begin(learner.steps)
 
   def run(self) -> None:
     with contextlib.suppress(signals.Stopped):
@@ -126,12 +124,6 @@ class LearnerNode(learning.LearningNode):
       time.monotonic() - self._phase_since > transport_lib.BATCH_TIMEOUT_SECONDS
     ):
       self._end.expect_batches()
-
-  def close(self) -> None:
-    """Closes the transport, flushes the logs, and ends all threads."""
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._end.close)
-      stack.callback(super().close)
 
 
 class OfflineLearnerNode(LearnerNode):

@@ -1,6 +1,5 @@
 """Base classes of learner nodes: network, learner, checkpoints, reports."""
 
-import contextlib
 import functools
 import pickle
 import threading
@@ -40,16 +39,17 @@ class CheckpointingNode(node.Node):
   def __init__(self, context: node.Context, session: session_lib.Session):
     super().__init__(context)
     self._session = session
-    self._report_start = context.report_start
+    self._context = context
 
   def _begin_with(self, learner: Any, snapshots: transports.Snapshots) -> None:
     """Sets the learner, and restores it if the session is resumed."""
     self.learner = learner
     if self._session.is_resumed:
-      self._report_start('restoring the checkpoint')
+      self._context.report_start('restoring the checkpoint')
     self._checkpoints = checkpoints.CheckpointWriter(
       self._session, snapshots, self._coordinator, learner, self.name
     )
+    self._context.closing.callback(self._checkpoints.close)
     self._resumed_from = self._checkpoints.restore()
     self.begins_at_step = learner.steps
 
@@ -75,9 +75,6 @@ class CheckpointingNode(node.Node):
   def checkpoint(self) -> str | None:
     """Writes the final checkpoint; returns its path, or None on failure."""
     return self._checkpoints.write()
-
-  def close(self) -> None:
-    self._checkpoints.close()
 
   def _wait_for_actors(self, seconds: float) -> None:
     """Waits for the last reports of stopped actors, at most for a time."""
@@ -133,6 +130,7 @@ class LearningNode(CheckpointingNode):
       functools.partial(self._coordinator.write, kinds.LEARNER.name),
       latest=['skipped_updates'],
     )
+    context.closing.callback(self._logger.close)
 
   def _begin_with(self, learner, snapshots):
     if self._session.experiment.deterministic:
@@ -170,12 +168,6 @@ class LearningNode(CheckpointingNode):
     """Publishes the network's variables, if a publisher is in use."""
     if self._publisher is not None:
       self._publisher.publish(self.version, self.max_priority)
-
-  def close(self) -> None:
-    """Flushes the logs, and ends all threads."""
-    with contextlib.ExitStack() as stack:  # Close all, even if one fails.
-      stack.callback(self._logger.close)
-      stack.callback(super().close)
 
 
 def cached(

@@ -66,9 +66,6 @@ class Node:
     """
     return self._coordinator.poll(self.name)
 
-  def close(self) -> None:
-    """Releases its resources; called once, also after a failure."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Context:
@@ -85,6 +82,8 @@ class Context:
     can_restart: Whether the launcher can restart nodes that end too early.
     is_alone: Whether no other node of its process computes at the same time.
     beside: Node whose thread or process it shares; None without one.
+    closing: Closes what the node registers, the last first, all even if one
+      fails. Called once, also after a failure, in the node's construction too.
     interface: Network interface of its servers.
     shown: Callback after each message of the node's start.
   """
@@ -100,6 +99,9 @@ class Context:
   beside: Any = None
   interface: network_interfaces.Interface = network_interfaces.LOOPBACK
   shown: Callable[[], None] = lambda: None
+  closing: contextlib.ExitStack = dataclasses.field(
+    default_factory=contextlib.ExitStack
+  )
 
   def report_start(self, doing: str) -> None:
     """Reports the current step of the node's start, for the display.

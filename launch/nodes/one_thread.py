@@ -83,6 +83,7 @@ class OneThread:
     self._show = show
     self._coordinator = coordinator_lib.Coordinator(session)
     self._nodes: list[node_lib.Node] = []
+    self._contexts: list[node_lib.Context] = []
     # Set by `working`.
     self._learner: learning.LearningNode
     self._evaluator: evaluator_lib.EvaluatorNode
@@ -105,6 +106,7 @@ class OneThread:
       is_alone=True,
       shown=self._show_start,
     )
+    self._contexts.append(context)
     with self.starting(name):
       node = make(context)
       self._nodes.append(node)
@@ -256,8 +258,8 @@ class OneThread:
 
     The final checkpoint is written by then, so errors are only warnings.
     """
-    for node in reversed(self._nodes):
-      self._close_one(node.name, node.close)
+    for context in reversed(self._contexts):
+      self._close_one(context.name, context.closing.close)
     self._end_callbacks(error)
     self._close_one(kinds.COORDINATOR.name, self._coordinator.close)
 

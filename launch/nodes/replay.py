@@ -31,12 +31,10 @@ class ReplayNode(node.Node):
         token=context.token,
       )
       self.address = self._server.address
+    context.closing.callback(self._server.stop)
     # All is restored; links would keep the files of removed checkpoints.
     replay.remove_checkpoints(session.replay_directory)
 
   @property
   def description(self):
     return {'address': self.address}
-
-  def close(self) -> None:
-    self._server.stop()

@@ -213,15 +213,11 @@ class RoundActorNode(actor.ActorNode):
     self._rounds = rounds
     self._index = index
     super().__init__(*arguments, **settings)
-    try:
-      if rounds.restored:
-        self.restore(rounds.restored['actors'][index])
-      # So that the warning comes at the start.
-      if rounds.can_be_saved and self.save() is None:
-        rounds.can_be_saved = False
-    except BaseException:
-      self.close()
-      raise
+    if rounds.restored:
+      self.restore(rounds.restored['actors'][index])
+    # So that the warning comes at the start.
+    if rounds.can_be_saved and self.save() is None:
+      rounds.can_be_saved = False
 
   def run(self) -> None:
     """Acts in all rounds that take place; a stop lets the current one end."""

@@ -53,6 +53,7 @@ class ThinActorNode(acting.ActingNode):
     self._clients: list[client_lib.InferenceClient] = []
     self._environments = []
     self._num_servers = 0  # Lost so far.
+    context.closing.callback(self._disconnect)
     self._connect()
 
   def run(self) -> None:
@@ -68,10 +69,6 @@ class ThinActorNode(acting.ActingNode):
         if self._stop.wait(_RECONNECT_SECONDS):
           raise signals.Stopped from None
       self._connect()
-
-  def close(self) -> None:
-    """Ends the connections."""
-    self._disconnect()
 
   def _connect(self) -> None:
     """Makes the environments, and connects them to the inference server."""
@@ -89,9 +86,6 @@ class ThinActorNode(acting.ActingNode):
         self._disconnect()
         if time.monotonic() - since > self._timeout_seconds:
           raise
-      except BaseException:
-        self._disconnect()
-        raise
       if self._stop.wait(_RECONNECT_SECONDS):
         raise signals.Stopped
 

@@ -166,12 +166,8 @@ def _make_learner(context, session, num_actors, topology, made):
     else:
       rounds = None
       learner = nodes.learner.LearnerNode(context, session, transport)
-    try:
-      # Before the first update, which must not overlap with a read.
-      publisher = learner.publisher
-    except BaseException:
-      learner.close()
-      raise
+    # Before the first update, which must not overlap with a read.
+    publisher = learner.publisher
   made.set_result(_Learner(publisher, transport, rounds))
   return learner
 

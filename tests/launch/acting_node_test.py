@@ -8,11 +8,6 @@ from repertory.launch.nodes import acting, policies
 from support.launch import lone_nodes, sessions
 
 
-class _Node(acting.ActingNode):
-  def close(self):
-    pass
-
-
 class _Loop:
   """Steps four environments, or raises."""
 
@@ -41,7 +36,7 @@ def _session(tmp_path):
 
 def test_steps_before_a_loop_raised_are_counted_once(session):
   counts = coordinator.Coordinator(session)
-  node = _Node(
+  node = acting.ActingNode(
     lone_nodes.make_context('actor/0', counts),
     [_Loop(), _Loop(raises_at=3)],
     range(8),
@@ -71,7 +66,7 @@ def test_policy_of_a_restarted_node_gets_the_step_count(
 
   first = states(0)
   context = lone_nodes.make_context('actor/0', counts)
-  node = _Node(context, [_Loop()], range(4))
+  node = acting.ActingNode(context, [_Loop()], range(4))
   node.run()
   node.report()
   again = states(1)
@@ -98,5 +93,5 @@ def test_steps_are_returned_once_if_acquiring_fails():
   counts = Coordinator()
   context = lone_nodes.make_context('actor/0', counts)
   with pytest.raises(ConnectionError, match='gone'):
-    _Node(context, [_Loop()], range(4)).run()
+    acting.ActingNode(context, [_Loop()], range(4)).run()
   assert counts.returned == 3  # Of 7, for 4 were taken.

@@ -131,7 +131,7 @@ def _act_locally(session, coordinator, connection, source):
     variable_client.update(wait=True)
     for _ in range(_NUM_STEPS):
       node.step()
-    node.close()
+    context.closing.close()
 
 
 def _act_centrally(session, coordinator, connection, source, num_connections):
@@ -167,7 +167,7 @@ def _act_centrally(session, coordinator, connection, source, num_connections):
       node.step()
     for client in node._clients:
       client.finish()
-    node.close()
+    node._context.closing.close()
 
   threads = [threading.Thread(target=act, args=[node]) for node in actors]
   for thread_of_actor in threads:

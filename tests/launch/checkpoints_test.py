@@ -39,22 +39,26 @@ class Run:
     self.coordinator = coordinator_lib.Coordinator(self.session)
     stack.callback(self.coordinator.close)
     server = replay_lib.ReplayNode(
-      lone_nodes.make_context('replay', self.coordinator), self.session
+      lone_nodes.make_context('replay', self.coordinator, closing=stack),
+      self.session,
     )
-    stack.callback(server.close)
     stop = interrupts.Interruption()
     self.transport = self.session.connect(server.address, stop)
     self.learner = nodes.LearnerNode(
-      lone_nodes.make_context('learner/0', self.coordinator, stop),
+      lone_nodes.make_context(
+        'learner/0', self.coordinator, stop, closing=stack
+      ),
       self.session,
       self.transport,
     )
     self.coordinator.register('learner/0', self.learner.description)
-    stack.callback(self.learner.close)
     self.actor = lone_nodes.make_actor(
-      self.session, self.transport, self.learner, self.coordinator
+      self.session,
+      self.transport,
+      self.learner,
+      self.coordinator,
+      closing=stack,
     )
-    stack.callback(self.actor.close)
 
   def learn(self, num_updates):
     """Acts and learns for a number of further learner steps."""

@@ -28,10 +28,9 @@ def _sign(tmp_path, each_carrier):
     session = stack.enter_context(sessions.open_session(experiment))
     context = node.Context(
       'coordinator', None, {}, signals.StopSignal(), token=_TOKEN,
-      can_restart=True,
+      can_restart=True, closing=stack,
     )  # fmt: skip
     made = coordinator.CoordinatorNode(context, session)
-    stack.callback(made.close)
     port = stack.enter_context(ports.held())
     library = rpc.get(each_carrier)
     stack.enter_context(

@@ -38,9 +38,8 @@ def _make_learner(session, coordinator):
   """Returns the initial variables of a learner."""
   context = lone_nodes.make_context('learner', coordinator)
   transport = session.make_in_process_transport(context.stop)
-  with contextlib.closing(
-    learner.LearnerNode(context, session, transport)
-  ) as made:
+  with context.closing:
+    made = learner.LearnerNode(context, session, transport)
     return [variable.numpy() for variable in made._update.variables]
 
 

@@ -57,6 +57,7 @@ class _Node(node.Node):
     self._error = error
     self._close_error = close_error
     self.is_closed = False
+    context.closing.callback(self._close)
     self.running = threading.Event()
 
   @property
@@ -79,7 +80,7 @@ class _Node(node.Node):
   def report(self):
     return self.context.coordinator.poll(self.name)
 
-  def close(self):
+  def _close(self):
     self.is_closed = True
     if self._close_error is not None:
       raise self._close_error

@@ -5,6 +5,7 @@ import itertools
 from concurrent import futures
 
 import pytest
+import tensorflow as tf
 
 from repertory import launch
 from repertory.agents import dqn, impala
@@ -179,6 +180,7 @@ class TestRefusals:
     ],
   )
   def test_bad_settings(self, tmp_path, settings_of_sebulba, settings, message):
+    tf.config.list_logical_devices()  # Uses the device.
     with pytest.raises(ValueError, match=message):
       _run(_experiment(tmp_path, **settings), **settings_of_sebulba)
     assert not (tmp_path / 'run').exists()
