@@ -194,7 +194,7 @@ class TestWhat:
       update(keys, priorities)
       sent.update(zip(keys.tolist(), priorities.tolist()))
 
-    client: Any = run.transport._connection.client
+    client: Any = run.transport.place.client
     mutate = client.mutate_priorities
 
     def mutate_slowly(*args, **kwargs):
@@ -211,7 +211,7 @@ class TestWhat:
       inserts = resumed.status().inserts
       while resumed.status().inserts < inserts + 7:
         resumed.actor.step()
-      client: Any = resumed.transport._connection.client
+      client: Any = resumed.transport.place.client
       items = client.sample('replay', 100, emit_timesteps=False)
       info = [item.info for item in items]
       checked = [i for i in info if i.key in sent]
