@@ -5,7 +5,7 @@ import importlib
 import pkgutil
 from typing import Any, Generic, TypeVar
 
-from repertory.components.config import settings
+from repertory.components.config import choices
 
 T = TypeVar('T')
 _Kind = TypeVar('_Kind')
@@ -52,12 +52,8 @@ class Registry(Generic[T]):
     namesake = f'{self._package}.{name}{self._suffix}'
     if namesake in self._modules:
       importlib.import_module(namesake)
-    if name not in self._found and name not in self.entries:
-      raise settings.SettingError(
-        self._what,
-        f'must be one of {", ".join(self.entries)}; got {name!r}.'
-        + settings.did_you_mean(name, self.entries),
-      )
+    if name not in self._found:
+      choices.check(self._what, name, self.entries)
     return self._found[name][1]
 
   @functools.cached_property

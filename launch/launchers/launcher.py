@@ -137,9 +137,13 @@ class NodeGraph:
     beside: Sequence[PlannedNode] = (),
     **arguments: Any,
   ) -> str:
-    """Adds a node whose factory also gets `arguments`; returns its name."""
+    """Adds a node whose factory also gets `arguments`; returns its name.
+
+    It also calls the coordinator, if the graph has one.
+    """
     make = functools.partial(make, **arguments)
-    return self.add(PlannedNode(name, make, calls, beside))
+    coordinator = {kinds.COORDINATOR.name} & self._nodes.keys()
+    return self.add(PlannedNode(name, make, [*calls, *coordinator], beside))
 
   def callees_of(self, name: str) -> list[str]:
     """Returns the callees of a node and its colocated nodes, sorted."""

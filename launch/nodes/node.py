@@ -82,10 +82,9 @@ class Context:
     can_restart: Whether the launcher can restart nodes that end too early.
     is_alone: Whether no other node of its process computes at the same time.
     beside: Node whose thread or process it shares; None without one.
-    closing: Closes what the node registers, the last first, all even if one
-      fails. Called once, also after a failure, in the node's construction too.
     interface: Network interface of its servers.
     shown: Callback after each message of the node's start.
+    closing: Exit stack of what the node opens; closed once, also if it fails.
   """
 
   name: str

@@ -88,10 +88,14 @@ class ForkedProcess:
 
   def send_signal(self, number: int) -> None:
     """Sends a signal, once the process has started, unless it has ended."""
-    with contextlib.suppress(OSError):  # The zygote has ended.
+    if self.poll() is not None:
+      return
+    with self._lock, contextlib.suppress(OSError):  # It has just ended.
+      if self._pid is not None:
+        os.kill(self._pid, number)
+        return
       self._connection.send(number)
-    with self._lock:
-      if number == signal.SIGKILL and self._pid is None:
+      if number == signal.SIGKILL:
         self.returncode = -number  # It will end at its start.
 
   def close(self) -> None:
@@ -124,9 +128,9 @@ class Zygote:
 
   @property
   def pid(self) -> int | None:
-    """Process id of the zygote; None while unknown, and without one."""
+    """Process id of the zygote; None before its start, and after its end."""
     if self._is_shared:
-      return self._processes[-1].zygote if self._processes else None
+      return getattr([None, *self._processes][-1], 'zygote', None)
     started = self._started
     return started.pid if started and started.poll() is None else None
 
@@ -216,7 +220,8 @@ class Zygote:
   def close(self) -> None:
     """Ends the processes, and the zygote with its last client."""
     if self._started is not None:
-      self._started.kill()
+      if not self._is_shared:  # Else it has forked the zygote, and ends.
+        self._started.kill()
       self._started.wait(_END_SECONDS)
     if _IS_AVAILABLE:
       for process in self._processes:
@@ -232,12 +237,16 @@ class Zygote:
   def _connect(self, output: Any) -> socket.socket:
     """Connects to the zygote, which is started if needed."""
     connection = socket.socket(socket.AF_UNIX)
+    deadline = time.monotonic() + _END_SECONDS
     while True:
       self.begin(output=output)
-      with contextlib.suppress(ConnectionRefusedError):
+      try:
         connection.connect(self._address)
         break
-      time.sleep(_POLL_SECONDS)  # Another client is about to start it.
+      except ConnectionRefusedError:
+        if time.monotonic() > deadline:
+          raise
+        time.sleep(_POLL_SECONDS)  # Another client is about to start it.
     if not _is_mine(connection):
       connection.close()
       raise PermissionError('The address of the run is that of another user.')
@@ -298,23 +307,29 @@ class _Server:
   def serve(self) -> None:
     """Serves forever, or to the end of the last client."""
     while True:
-      awaited = [self._listener, *self._clients]
+      # A process may be killed because another is about to replace it.
+      awaited = [*self._clients, self._listener]
       for one in connections.wait(awaited, _POLL_SECONDS):
         if isinstance(one, connections.Connection):
           self._send_signal(one)
         else:
           self._start_process()
       self._reap()
-      if self._is_shared and not self._clients:
+      is_idle = not self._clients and not connections.wait([self._listener], 0)
+      if self._is_shared and is_idle:
         return
 
   def _start_process(self) -> None:
     """Accepts a client, and forks its process, which exits from here."""
     accepted, _ = self._listener.accept()
-    files = _is_mine(accepted) and socket.recv_fds(accepted, 1, 2)[1]
-    if not files:  # The client is of another user, or has ended.
+    accepted.settimeout(_END_SECONDS)
+    files: Any = None
+    with contextlib.suppress(OSError):
+      files = _is_mine(accepted) and socket.recv_fds(accepted, 1, 2)[1]
+    if not files:  # The client is of another user, has ended, or hangs.
       accepted.close()
       return
+    accepted.settimeout(None)
     client = connections.Connection(accepted.detach())
     self._clients.append(client)
     with open(files[0], 'rb') as file:
@@ -429,7 +444,7 @@ def _run_forked(
 
 def _set_name(name: str) -> None:
   """Sets the name of this process, of which the kernel keeps 15 bytes."""
-  with open('/proc/self/comm', 'wb') as file:
+  with contextlib.suppress(OSError), open('/proc/self/comm', 'wb') as file:
     file.write(os.fsencode(name))
 
 

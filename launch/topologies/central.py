@@ -111,7 +111,7 @@ class Central(
     planned.plan(
       kinds.LEARNER.name,
       _make_learner,
-      [kinds.REPLAY.name, kinds.COORDINATOR.name],
+      [kinds.REPLAY.name],
       beside=() if is_apart else servers,
       session=session,
       central=self,
@@ -123,7 +123,7 @@ class Central(
     planned.plan(
       kinds.EVALUATOR.name,
       parts.make_evaluator,
-      [kinds.LEARNER.name, kinds.COORDINATOR.name],
+      [kinds.LEARNER.name],
       session=session,
     )
     experiment = session.experiment
@@ -132,7 +132,7 @@ class Central(
       planned.plan(
         kinds.ACTOR.numbered(index),
         nodes.thin_actor.ThinActorNode,
-        [homes[index % count], kinds.COORDINATOR.name],
+        [homes[index % count]],
         server=servers[index % count].name,
         environment_ids=list(ids),
         seeds=session.environment_seeds(ids),

@@ -19,18 +19,17 @@ class Distributed(replay_settings.BellmanUpdaterTopology):
   def program(self, session):
     planned = parts.make_program(session)
     session = session.without_callbacks()
-    coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
-    calls = [kinds.REPLAY.name, coordinator]
-    planned.plan(learner, parts.make_learner, calls, session=session)
+    replay, learner = kinds.REPLAY.name, kinds.LEARNER.name
+    planned.plan(learner, parts.make_learner, [replay], session=session)
     self.add_bellman_updaters(planned, session)
-    calls = [learner, coordinator]
     planned.plan(
-      kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session
+      kinds.EVALUATOR.name, parts.make_evaluator, [learner], session=session
     )
-    calls = [kinds.REPLAY.name, learner, coordinator]
     for index in range(session.experiment.num_actors):
       name = kinds.ACTOR.numbered(index)
-      planned.plan(name, _make_actor, calls, session=session, index=index)
+      planned.plan(
+        name, _make_actor, [replay, learner], session=session, index=index
+      )
     return planned
 
 

@@ -90,24 +90,19 @@ class Gossip(topology.Topology):
   def program(self, session):
     planned = parts.make_program(session, has_server=False)
     session = session.without_callbacks()
-    coordinator, learner = kinds.COORDINATOR.name, kinds.LEARNER.name
+    learner = kinds.LEARNER.name
     planned.plan(
-      learner,
-      nodes.gossip.GossipNode,
-      [coordinator],
-      session=session,
-      names=self.learners,
+      learner, nodes.gossip.GossipNode, session=session, names=self.learners
     )
-    calls = [learner, coordinator]
     planned.plan(
-      kinds.EVALUATOR.name, parts.make_evaluator, calls, session=session
+      kinds.EVALUATOR.name, parts.make_evaluator, [learner], session=session
     )
     sessions = self._make_sessions(session)
     for index, (name, own) in enumerate(zip(self.learners, sessions)):
       planned.plan(
         name,
         _make_actor_learner,
-        calls,
+        [learner],
         session=own,
         gossip=self,
         index=index,

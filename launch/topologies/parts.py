@@ -23,16 +23,13 @@ def make_program(
   planned = launcher_lib.NodeGraph(
     max(watchdog.START_SECONDS, session.experiment.timeout_seconds)
   )
-  coordinator = planned.plan(
-    kinds.COORDINATOR.name,
-    nodes.coordinator.CoordinatorNode,
-    session=session,
+  planned.plan(
+    kinds.COORDINATOR.name, nodes.coordinator.CoordinatorNode, session=session
   )
   if has_server:
     planned.plan(
       kinds.REPLAY.name,
       nodes.replay.ReplayNode,
-      [coordinator],
       session=session.without_callbacks(),
     )
   return planned

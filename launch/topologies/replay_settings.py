@@ -1,4 +1,4 @@
-"""Topologies with replay: its place, and nodes that compute targets of it."""
+"""Topologies with a replay table: its location, and Bellman updaters."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -107,7 +107,7 @@ class BellmanUpdaterTopology(ReplayTopology):
       planned.plan(
         kinds.BELLMAN_UPDATER.numbered(index),
         _make_bellman_updater,
-        [kinds.REPLAY.name, kinds.LEARNER.name, kinds.COORDINATOR.name],
+        [kinds.REPLAY.name, kinds.LEARNER.name],
         session=session,
         index=index,
       )

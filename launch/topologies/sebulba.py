@@ -94,13 +94,11 @@ class Sebulba(device_settings.InferenceDevicesTopology):
   def program(self, session):
     planned = parts.make_program(session, has_server=False)
     num_threads = self.num_threads(session.experiment)
-    calls = [kinds.COORDINATOR.name]
     # Made in the learner's thread; the other ones wait for it.
     made: futures.Future[_Learner] = futures.Future()
     planned.plan(
       kinds.LEARNER.name,
       _make_learner,
-      calls,
       session=session,
       num_actors=num_threads,
       topology=self,
@@ -109,7 +107,6 @@ class Sebulba(device_settings.InferenceDevicesTopology):
     planned.plan(
       kinds.EVALUATOR.name,
       _make_evaluator,
-      calls,
       session=session,
       device=self.inference_device(0),
       made=made,
@@ -119,7 +116,6 @@ class Sebulba(device_settings.InferenceDevicesTopology):
       planned.plan(
         kinds.ACTOR.numbered(index),
         _make_actor,
-        calls,
         session=session,
         index=index,
         ids=range(index * size, (index + 1) * size),
