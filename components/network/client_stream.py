@@ -61,7 +61,7 @@ class ClientStream:
     except OSError as error:
       raise ServerLost(f'No {server} answers at {address}: {error}.') from error
     self.socket.settimeout(_SLICE_SECONDS)
-    # For owners whose own construction fails.
+    # Some owners have no end of their own, as connections that query a status.
     weakref.finalize(self, self.socket.close)
     try:
       message = frames.pack_json(frames.HELLO, hello)
