@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from repertory.agents.interface import builder
 from repertory.components import actions, distributions, policies
-from repertory.components.actions import discrete_actions
+from repertory.components.actions import action_masks, discrete_actions
 
 
 def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
@@ -27,6 +27,7 @@ def epsilon_settings(config: Any, acting: builder.Acting) -> dict[str, Any]:
     'seed': acting.seed,
     'anneal_steps': anneal_steps,
     'steps_done': acting.steps_done,
+    'masked': action_masks.find(acting.spec) is not None,
     'to_action': discrete.to_action,
   }
 

@@ -21,7 +21,7 @@ from repertory.components import (
   policies,
   types,
 )
-from repertory.components.actions import discrete_actions
+from repertory.components.actions import action_masks, discrete_actions
 
 
 class DQNBuilder(experience_replay.TransitionReplayBuilder):
@@ -135,7 +135,7 @@ class DQNUpdate(experience_replay.ReplayUpdate):
     metrics = {
       'loss': loss,
       'td_error': tf.reduce_mean(tf.abs(items.errors)),
-      'q_value': tf.reduce_mean(self._returns.values(outputs)),
+      'q_value': action_masks.mean_allowed(self._returns.values(outputs)),
       'gradient_norm': norm,
       **more,
     }

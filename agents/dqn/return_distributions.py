@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from repertory.components import learners, losses
+from repertory.components.actions import action_masks
 from repertory.components.losses import shape_checks
 
 
@@ -176,7 +177,8 @@ class CategoricalReturn(ReturnDistribution):
 
   def values(self, outputs: tf.Tensor) -> tf.Tensor:
     shape_checks.check_ranks(outputs=(outputs, 3))
-    return tf.reduce_sum(tf.nn.softmax(outputs) * self._atoms, axis=-1)
+    q = tf.reduce_sum(tf.nn.softmax(outputs) * self._atoms, axis=-1)  # [B, A]
+    return action_masks.apply(q, action_masks.is_allowed(outputs[..., 0]))
 
   def compare(self, outputs_tm1, taus_tm1, r_t, discount_t, bootstrap):
     del taus_tm1

@@ -20,6 +20,8 @@ from repertory.components import (
   replay,
   specs,
 )
+from repertory.components.actions import action_masks
+from repertory.components.networks import masked_network
 from repertory.components.runtime import nests
 from repertory.components.transports import experience as experience_lib
 
@@ -46,15 +48,19 @@ class Acting:
     object.__setattr__(self, 'spec', nests.plain(self.spec))
 
 
-# Factory methods, see `_checked`.
+# Factory methods of networks, and all of them, see `_checked`.
+_NETWORKS = ('make_network', 'make_critic', 'make_discrete_critics')
 _FACTORIES = (
-  'make_network', 'make_policy', 'make_update', 'make_bellman_updater',
+  *_NETWORKS, 'make_policy', 'make_update', 'make_bellman_updater',
   'experience',
 )  # fmt: skip
 
 
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
-  """Wraps a factory to copy specs, which it may keep, and to reject None."""
+  """Wraps a factory to copy specs, which it may keep, and to reject None.
+
+  Networks also mask their outputs, if the spec has action masks.
+  """
 
   @functools.wraps(method)
   def call(self, *args, **kwargs):
@@ -65,6 +71,10 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         f'{type(self).__name__}.{method.__name__} must return what it creates, '
         'got None. Add a return statement.'
       )
+    if method.__name__ in _NETWORKS:
+      [spec] = (*args, *kwargs.values())
+      masks = action_masks.find(spec, combined=self.rates_combinations)
+      return masked_network.mask_actions(part, masks)
     return part
 
   return call
@@ -77,11 +87,14 @@ class Builder(abc.ABC):
   experience flows from acting to learning. A builder starts nothing and does
   not depend on the topology. Override a factory to replace a part.
 
-  Factories get copies of specs, which modules may keep; see `nests.plain`.
+  Factories get copies of specs, which modules may keep; see `nests.plain`. If
+  the observations have action masks, the networks that they return are masked.
 
   Attributes:
     config: The agent's config, an `agent_config.AgentConfig`.
     uses_rewards: Whether the agent learns from rewards.
+    rates_combinations: Whether outputs of networks are of combinations of
+      discrete actions, see `action_masks.find`.
     takes_additional_loss: Whether the update adds `additional_loss`.
     additional_loss: Method that computes a loss to add to the agent's, such as
       for an auxiliary head, or None: see `additional_loss.AdditionalLoss`.
@@ -100,6 +113,7 @@ class Builder(abc.ABC):
   uses_rewards: ClassVar[bool] = True
   takes_additional_loss: ClassVar[bool] = False
   additional_loss: Any = None
+  rates_combinations: bool = True
   needs_demonstrations: bool = False
   needs_own_steps: bool = False
   needs_whole_batches: bool = False

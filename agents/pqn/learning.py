@@ -17,7 +17,7 @@ from repertory.components import (
   policies,
   types,
 )
-from repertory.components.actions import discrete_actions
+from repertory.components.actions import action_masks, discrete_actions
 
 
 class PQNBuilder(unroll_queue.UnrollQueueBuilder):
@@ -27,6 +27,7 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
   """
 
   config: pqn_config.PQNConfig
+  rates_combinations = True
 
   def make_network(self, spec):
     config = self.config
@@ -100,7 +101,9 @@ class PQNUpdate(steps_lib.MinibatchUpdate):
       data, action=self._actions.from_action(data.action), target=targets
     )
     return learners.to_items(steps), {
-      'q_value': losses.masked_mean(tf.reduce_mean(q[:-1], axis=-1), mask),
+      'q_value': losses.masked_mean(
+        action_masks.mean_allowed(q[:-1], axis=-1), mask
+      ),
       'target': losses.masked_mean(targets, mask),
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
     }

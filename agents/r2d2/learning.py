@@ -18,7 +18,7 @@ from repertory.components import (
   policies,
   types,
 )
-from repertory.components.actions import discrete_actions
+from repertory.components.actions import action_masks, discrete_actions
 
 
 class R2D2Builder(builder.Builder):
@@ -117,7 +117,9 @@ class R2D2Update(experience_replay.ReplayUpdate):
     metrics = {
       'loss': loss,
       'td_error': losses.masked_mean(tf.abs(errors), mask),
-      'q_value': losses.masked_mean(tf.reduce_mean(q[:-1], axis=-1), mask),
+      'q_value': losses.masked_mean(
+        action_masks.mean_allowed(q[:-1], axis=-1), mask
+      ),
       'gradient_norm': norm,
       'share_of_padding': 1 - tf.reduce_mean(tf.cast(mask, tf.float32)),
     }

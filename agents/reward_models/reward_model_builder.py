@@ -73,6 +73,7 @@ class RewardModelBuilder(builder.Builder):
     self.needs_demonstrations = self.imitates or wrapped.needs_demonstrations
     self.needs_own_steps = self.imitates or wrapped.needs_own_steps
     self.needs_whole_batches = wrapped.needs_whole_batches
+    self.rates_combinations = wrapped.rates_combinations
 
   @property
   def observes_previous_action_and_reward(self) -> bool:

@@ -22,6 +22,7 @@ from repertory.components import (
   types,
 )
 from repertory.components.actions import (
+  action_masks,
   action_parts,
   action_scaling,
   discrete_actions,
@@ -141,9 +142,8 @@ class DiscreteCritics(snt.Module):
 class Temperature(tf.Module):
   """Temperature α, parameterized by log α; rises while entropy is below H̄."""
 
-  def __init__(self, config: sac_config.SACConfig, target_entropy: float):
+  def __init__(self, config: sac_config.SACConfig):
     super().__init__()
-    self._target_entropy = target_entropy
     initial = tf.constant(math.log(config.initial_temperature), tf.float32)
     self._log_temperature = tf.Variable(initial, name='log_temperature')
     self._optimizer = learners.ClippedAdam(
@@ -157,10 +157,15 @@ class Temperature(tf.Module):
     """Returns α, a scalar."""
     return tf.exp(self._log_temperature)
 
-  def improve(self, log_prob: tf.Tensor) -> None:
-    """Takes a gradient step, given log π of the policy's actions, `[B]`."""
+  def improve(
+    self, log_prob: tf.Tensor, target_entropy: float | tf.Tensor
+  ) -> None:
+    """Takes a gradient step, given log π of the policy's actions, `[B]`.
+
+    The target entropy H̄ is a number or `[B]`.
+    """
     with tf.GradientTape() as tape:
-      loss = losses.temperature_loss(self(), log_prob, self._target_entropy)
+      loss = losses.temperature_loss(self(), log_prob, target_entropy)
     self._optimizer.minimize(tape, loss)
 
 
@@ -274,13 +279,9 @@ class SACUpdate(experience_replay.ReplayUpdate):
       self._actions = action_scaling.ActionScaling(action_spec)
       size = self._actions.size
       self._distribution = distributions.SquashedGaussian(size)
-      target_entropy = -float(size)
     else:
       self._actions = discrete_actions.DiscreteActions(action_spec)
-      target_entropy = _TARGET_SHARE * math.log(self._actions.num_actions)
-    if config.target_entropy is not None:
-      target_entropy = config.target_entropy
-    self._temperature = Temperature(config, target_entropy)
+    self._temperature = Temperature(config)
     decay = config.adam_first_decay
     self._policy_optimizer = learners.ClippedAdam.from_config(
       online.policy, config, config.policy_learning_rate, first_decay=decay
@@ -388,7 +389,7 @@ class SACUpdate(experience_replay.ReplayUpdate):
     metrics |= {
       'critic_loss': loss,
       'td_error': tf.reduce_mean(sizes),
-      'q_value': tf.reduce_mean(q_tm1),
+      'q_value': action_masks.mean_allowed(q_tm1),
       'critic_gradient_norm': norm,
     }
     return additional.merge(metrics, added_metrics), sizes
@@ -486,10 +487,22 @@ class SACUpdate(experience_replay.ReplayUpdate):
       total = loss + added
     # The gradient step changes only the policy, not the critics.
     norm = self._policy_optimizer.minimize(tape, total)
-    self._temperature.improve(log_prob)
+    self._temperature.improve(log_prob, self._target_entropy(q))
     return {
       'policy_loss': loss,
       'entropy': -tf.reduce_mean(log_prob),
       'temperature': alpha,
       'policy_gradient_norm': norm,
     }
+
+  def _target_entropy(self, q: tf.Tensor) -> float | tf.Tensor:
+    """Returns H̄, which for discrete actions depends on how many are allowed.
+
+    Values are `[B, N K]`, or `[B, A, N]` of discrete actions.
+    """
+    if self._config.target_entropy is not None:
+      return self._config.target_entropy
+    if self._distribution is not None:
+      return -float(self._actions.size)
+    allowed = tf.cast(action_masks.is_allowed(q[..., 0]), tf.float32)
+    return _TARGET_SHARE * tf.math.log(tf.reduce_sum(allowed, axis=-1))  # [B]

@@ -27,6 +27,7 @@ class UnrollQueueBuilder(builder.Builder):
   """
 
   across_episodes: bool = True
+  rates_combinations = False
 
   def make_policy(self, network, acting) -> interfaces.Policy:
     return policies.StochasticPolicy(

@@ -56,12 +56,14 @@ def soft_policy_loss(
 
 
 def temperature_loss(
-  temperature: tf.Tensor, log_prob: tf.Tensor, target_entropy: float
+  temperature: tf.Tensor,
+  log_prob: tf.Tensor,
+  target_entropy: float | tf.Tensor,
 ) -> tf.Tensor:
   """SAC temperature loss, mean (−α (log π(a | s) + H̄)), equation 18.
 
-  H̄ is the target entropy. No gradient flows into the log-probabilities of
-  actions sampled from π, `[B]`.
+  H̄ is the target entropy, a number or `[B]`. No gradient flows into the
+  log-probabilities of actions sampled from π, `[B]`.
   """
   shape_checks.check_ranks(log_prob=(log_prob, 1))
   deficit = tf.stop_gradient(log_prob) + target_entropy  # [B]

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
   from repertory.components.networks.critics import *
   from repertory.components.networks.heads import *
   from repertory.components.networks.image_torsos import *
+  from repertory.components.networks.masked_network import *
   from repertory.components.networks.normalization import *
   from repertory.components.networks.return_network import *
   from repertory.components.networks.sequence_network import *
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
   'BODIES', 'CORES', 'IMAGE_TORSOS', 'ActorCriticHead', 'ActorCriticOutput',
   'BatchRenormMLP', 'BoundedGaussianHead', 'Critic', 'DataEfficientTorso',
-  'DuelingHead', 'GaussianHead', 'LayerNormMLP',
+  'DuelingHead', 'GaussianHead', 'LayerNormMLP', 'MaskedNetwork',
   'MinAtarTorso', 'NatureTorso', 'NoisyLinear', 'NormalizedMLP',
   'ObservationNormalizer', 'ObservationTorso', 'ResidualTorso',
   'ReturnNetwork', 'SequenceNetwork', 'SimBa', 'batch_statistics',

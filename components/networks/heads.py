@@ -9,6 +9,7 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import actions, specs
+from repertory.components.actions import action_masks
 from repertory.components.networks import torsos
 from repertory.components.runtime import numpy_functions
 
@@ -32,12 +33,16 @@ class DuelingHead(snt.Module):
     self._value = snt.nets.MLP([*hidden_sizes, 1], name='value')
     self._advantage = snt.nets.MLP(sizes, name='advantage')
 
-  def __call__(self, features: tf.Tensor) -> tf.Tensor:
-    """Maps features `[B, D]` to action values `[B, A]`."""
+  def __call__(
+    self, features: tf.Tensor, mask: tf.Tensor | None = None
+  ) -> tf.Tensor:
+    """Maps features `[B, D]` to action values `[B, A]`.
+
+    With action masks `[B, A]`, the mean is that of allowed actions.
+    """
     value = self._value(features)  # [B, 1]
     advantage = self._advantage(features)  # [B, A]
-    mean = tf.reduce_mean(advantage, axis=-1, keepdims=True)  # [B, 1]
-    return value + advantage - mean  # [B, A]
+    return value + advantage - mean_advantage(advantage, mask)  # [B, A]
 
   def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
     """Returns the NumPy version, see `numpy_functions`."""
@@ -45,12 +50,27 @@ class DuelingHead(snt.Module):
     advantage_of = numpy_functions.forward(self._advantage, weights)
     num_actions = np.full([1], self._num_actions, np.float32)
 
-    def call(features):
+    def call(features, mask=None):
       advantage = advantage_of(features)
-      mean = np.add.reduce(advantage, -1, keepdims=True) / num_actions
+      total, number = advantage, num_actions
+      if mask is not None:
+        total = np.where(mask, advantage, np.float32(0))
+        number = np.add.reduce(mask, -1, np.float32, keepdims=True)
+      mean = np.add.reduce(total, -1, keepdims=True) / number
       return value_of(features) + advantage - mean
 
     return call
+
+
+def mean_advantage(advantage: tf.Tensor, mask: tf.Tensor | None) -> tf.Tensor:
+  """Returns means `[B, 1, ...]` of advantages `[B, A, ...]` over actions.
+
+  With action masks `[B, A]`, they are those of allowed actions.
+  """
+  if mask is None:
+    return tf.reduce_mean(advantage, axis=1, keepdims=True)
+  masked = action_masks.apply(advantage, mask)
+  return action_masks.mean_allowed(masked, axis=1)[:, None]
 
 
 def make_value_head(num_actions: int, dueling: bool) -> snt.Module:

@@ -9,7 +9,8 @@ import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import specs, types
-from repertory.components.networks import torsos
+from repertory.components.actions import action_masks
+from repertory.components.networks import heads, torsos
 
 
 class NoisyLinear(snt.Module):
@@ -89,7 +90,10 @@ class ReturnNetwork(snt.Module):
 
   Attributes:
     noise_size: K, size of the noise of a row; 0 without noise.
+    masks: Masks of the outputs, see `masked_network`; None for none.
   """
+
+  masks: action_masks.ActionMasks | None = None
 
   def __init__(
     self,
@@ -171,17 +175,20 @@ class ReturnNetwork(snt.Module):
     if noise is not None:
       noises = [(one,) for one in tf.split(noise, self._noise_sizes, axis=-1)]
     n = self._num_before_tau
+    mask = None if self.masks is None else self.masks(observation)  # [B, A]
     features = self._torso(observation)  # [B, D]
     features = _apply_hidden(self._hidden[:n], features, noises[:n])
     if taus is None:
-      outputs = self._head(features, noises[n:])  # [B, A, N]
+      outputs = self._head(features, noises[n:], mask)  # [B, A, N]
       return tf.squeeze(outputs, -1) if self._num_outputs is None else outputs
     num_taus = taus.shape[1]
     noises = [
       tuple(tf.repeat(one, num_taus, axis=0) for one in own) for own in noises
     ]
     features = self._join(features, taus)  # [B · N, D]
-    outputs = self._head(features, noises[n:])  # [B · N, A, 1]
+    if mask is not None:
+      mask = tf.repeat(mask, num_taus, axis=0)
+    outputs = self._head(features, noises[n:], mask)  # [B · N, A, 1]
     outputs = tf.reshape(outputs, [-1, num_taus, self._num_actions])
     return tf.transpose(outputs, [0, 2, 1])  # [B, A, N]
 
@@ -195,7 +202,10 @@ class ReturnNetwork(snt.Module):
     return tf.reshape(features[:, None] * of_taus, [-1, size])
 
   def _head(
-    self, features: tf.Tensor, noises: Sequence[tuple[tf.Tensor, ...]]
+    self,
+    features: tf.Tensor,
+    noises: Sequence[tuple[tf.Tensor, ...]],
+    mask: tf.Tensor | None,
   ) -> tf.Tensor:
     """Maps features `[B, D]`, after the product with τ, to `[B, A, N]`."""
     hidden = self._hidden[self._num_before_tau :]
@@ -206,10 +216,11 @@ class ReturnNetwork(snt.Module):
       for layer, noise in zip(self._streams, noises[len(hidden) :], strict=True)
     )
     advantage = tf.reshape(advantage, [-1, self._num_actions, width])
-    if not values:
-      return advantage
-    mean = tf.reduce_mean(advantage, axis=1, keepdims=True)  # [B, 1, N]
-    return values[0][:, None] + advantage - mean
+    outputs = advantage
+    if values:
+      mean = heads.mean_advantage(advantage, mask)  # [B, 1, N]
+      outputs = values[0][:, None] + advantage - mean
+    return outputs if mask is None else action_masks.apply(outputs, mask)
 
 
 def _make_linear(

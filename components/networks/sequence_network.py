@@ -8,8 +8,13 @@ import tensorflow as tf
 import tree
 
 from repertory.components import specs, types
+from repertory.components.actions import action_masks
 from repertory.components.config import choices
-from repertory.components.networks import normalization, torsos
+from repertory.components.networks import (
+  masked_network,
+  normalization,
+  torsos,
+)
 from repertory.components.runtime import data_parallel, numpy_functions
 
 # A `snt.RNNCore`, whose results are untyped.
@@ -89,7 +94,10 @@ class SequenceNetwork(snt.Module):
   Attributes:
     normalizer: Normalizer of observations, which the learner updates; None for
       no normalization.
+    masks: Masks of the head's outputs, see `masked_network`; None for none.
   """
+
+  masks: action_masks.ActionMasks | None = None
 
   def __init__(
     self,
@@ -137,12 +145,16 @@ class SequenceNetwork(snt.Module):
     features = self._extract(observation)  # [B, D]
     if self._core is not None:
       features, state = self._core(features, state)  # [B, H]
-    return self._head(features), state
+    return self._apply_head(features, self._read_mask(observation)), state
 
   def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
     """Returns the NumPy version of torso and head, see `numpy_functions`."""
     if self._core is not None or self.normalizer is not None:
       raise numpy_functions.NoNumpyError('there is a core or a normalizer.')
+    if self.masks is not None:
+      return masked_network.masked_in_numpy(
+        self._torso, self._head, self.masks, weights
+      )
     parts = snt.Sequential([self._torso, self._head])
     return numpy_functions.forward(parts, weights)
 
@@ -168,7 +180,17 @@ class SequenceNetwork(snt.Module):
     features = snt.BatchApply(self._extract)(observation)  # [T, B, D]
     if self._core is not None:
       features, state = unroll(self._core, features, first, state)
-    return snt.BatchApply(self._head)(features), state
+    apply_head = snt.BatchApply(self._apply_head)
+    return apply_head(features, self._read_mask(observation)), state
+
+  def _apply_head(
+    self, features: tf.Tensor, mask: tf.Tensor | None
+  ) -> types.Nest:
+    return masked_network.apply_head(self._head, features, mask)
+
+  def _read_mask(self, observation: types.Nest) -> tf.Tensor | None:
+    """Returns action masks `[..., P]` of observations `[..., ...]`, if any."""
+    return None if self.masks is None else self.masks(observation)
 
   def _extract(self, observation: types.Nest) -> tf.Tensor:
     """Maps observations `[B, ...]` to features `[B, D]`."""

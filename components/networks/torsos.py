@@ -12,6 +12,7 @@ import tree
 from absl import logging
 
 from repertory.components import specs, types
+from repertory.components.actions import action_masks
 from repertory.components.config import choices
 from repertory.components.networks import image_torsos, previous_actions, trunks
 from repertory.components.runtime import (
@@ -32,6 +33,7 @@ class ObservationTorso(snt.Module):
   - In previous actions, for agents that observe them, bounded integers become
     one-hot, and bounded floats are scaled to [−1, 1].
   - Other leaves of rank 0 to 2 are flattened and not scaled, not even uint8.
+  - Action masks are left out, see `action_masks`.
 
   The embeddings are concatenated in the order of `tree.flatten`, which sorts
   mappings by key.
@@ -60,9 +62,12 @@ class ObservationTorso(snt.Module):
     """
     super().__init__(name=name)
     check_observation(observation_spec, image_torso)
-    self._leaf_specs = tree.flatten(observation_spec)
+    self._indices = _embedded_leaves(observation_spec)
+    leaf_specs = tree.flatten(observation_spec)
+    are_actions = previous_actions.find(observation_spec)
+    self._leaf_specs = [leaf_specs[i] for i in self._indices]
+    self._are_actions = [are_actions[i] for i in self._indices]
     self._leaves_of = nests.flattener(observation_spec)
-    self._are_actions = previous_actions.find(observation_spec)
     self._image_torsos = []
     leaves = zip(self._leaf_specs, self._are_actions)
     for i, (spec, is_action) in enumerate(leaves):
@@ -78,9 +83,10 @@ class ObservationTorso(snt.Module):
     leaves = self._leaves_of(observation)
     torsos = iter(self._image_torsos)
     vectors = []
-    for spec, leaf, is_action in zip(
-      self._leaf_specs, leaves, self._are_actions
+    for i, spec, is_action in zip(
+      self._indices, self._leaf_specs, self._are_actions
     ):
+      leaf = leaves[i]
       if is_action:
         vectors.append(previous_actions.encode(leaf, spec))
       elif _is_image(spec):
@@ -96,7 +102,8 @@ class ObservationTorso(snt.Module):
     if self._image_torsos or any(self._are_actions):
       raise numpy_functions.NoNumpyError('there are images or actions.')
     layers = numpy_functions.forward(self._layers, weights)
-    leaf_specs, num_rows = self._leaf_specs, weights.num_rows
+    specs_by_index = list(zip(self._indices, self._leaf_specs))
+    num_rows = weights.num_rows
 
     def to_vector(leaf, spec):
       if isinstance(spec, specs.DiscreteArray):
@@ -105,7 +112,7 @@ class ObservationTorso(snt.Module):
       return leaf.reshape(num_rows, -1).astype(np.float32, copy=False)
 
     def call(leaves):
-      vectors = list(map(to_vector, leaves, leaf_specs))
+      vectors = [to_vector(leaves[i], spec) for i, spec in specs_by_index]
       return layers(
         vectors[0] if len(vectors) == 1 else np.concatenate(vectors, axis=-1)
       )
@@ -128,11 +135,16 @@ def check_observation(
       if there is no leaf, or the torso is unknown.
   """
   choices.check('image_torso', image_torso, choices.IMAGE_TORSOS)
+  indices = _embedded_leaves(observation_spec)
+  if not indices:
+    raise ValueError(
+      'The observation spec must have leaves, besides action masks, got '
+      f'{observation_spec!r}.'
+    )
   leaves = tree.flatten_with_path(observation_spec)
-  if not leaves:
-    raise ValueError('The observation spec must have leaves, got none.')
   are_actions = previous_actions.find(observation_spec)
-  for (path, spec), is_action in zip(leaves, are_actions):
+  for i in indices:
+    (path, spec), is_action = leaves[i], are_actions[i]
     where = 'The observation'
     if path:
       where = f'Leaf {"/".join(map(str, path))} of the observation'
@@ -159,6 +171,15 @@ def check_observation(
         f"high and wide for image_torso '{image_torso}', got shape "
         f"{spec.shape}. 'auto' and 'residual' support images of any size."
       )
+
+
+def _embedded_leaves(observation_spec: types.Nest) -> list[int]:
+  """Returns the indices of the leaves that are not of action masks."""
+  return [
+    i
+    for i, (path, _) in enumerate(tree.flatten_with_path(observation_spec))
+    if action_masks.NAME not in path[:2]
+  ]
 
 
 _STACK_FRAMES = (

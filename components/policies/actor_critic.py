@@ -7,7 +7,11 @@ import numpy as np
 import tensorflow as tf
 
 from repertory.components import distributions, interfaces, specs, types
-from repertory.components.actions import action_scaling, discrete_actions
+from repertory.components.actions import (
+  action_masks,
+  action_scaling,
+  discrete_actions,
+)
 from repertory.components.distributions import categorical
 from repertory.components.runtime import numpy_functions, random_streams
 
@@ -74,8 +78,10 @@ class CategoricalPolicy(_ActorCriticPolicy):
     logits = self._network(observation)  # [B, A]
     counters = state['random']
     if self._num_random_steps:
-      is_random = state['steps'] < self._num_random_steps  # [B]
-      logits = tf.where(is_random[:, None], 0.0, logits)
+      is_random = (state['steps'] < self._num_random_steps)[:, None]  # [B, 1]
+      logits = tf.where(
+        is_random & action_masks.is_allowed(logits), 0.0, logits
+      )
     if self._evaluation:
       number = self._distribution.mode(logits)  # [B]
     else:
@@ -99,7 +105,8 @@ class CategoricalPolicy(_ActorCriticPolicy):
       logits = network(observation)
       is_random = steps < num_random_steps
       if True in is_random.tolist():
-        logits = np.where(is_random[:, None], np.float32(0), logits)
+        is_flat = is_random[:, None] & action_masks.is_allowed(logits)
+        logits = np.where(is_flat, np.float32(0), logits)
       number, counters = categorical.choose_in_numpy(logits, counters, uniforms)
       return self._to_action(number), (), (counters, steps + one)
 

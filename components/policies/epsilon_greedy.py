@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from repertory.components import interfaces, networks, types
+from repertory.components.actions import action_masks
 from repertory.components.runtime import numpy_functions, random_streams
 
 
@@ -49,6 +50,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     anneal_steps: int = 0,
     steps_done: int = 0,
     noise_size: int = 0,
+    masked: bool = False,
     to_action: Callable[[Any], types.Nest] = lambda number: number,
   ):
     """Initializes the policy.
@@ -63,6 +65,8 @@ class EpsilonGreedyPolicy(interfaces.Policy):
       steps_done: Steps that each environment already made, in earlier runs.
       noise_size: K; above 0, a noisy network's second input is Gaussian noise
         `[B, K]`, new in each step, of each environment's own stream.
+      masked: Whether the network masks actions, see `action_masks`. Random
+        actions are uniform among the others.
       to_action: Converts action indices, int32 `[B]`, to the environment's
         actions, such as `DiscreteActions.to_action`; the identity by default.
     """
@@ -75,6 +79,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     self._anneal_steps = anneal_steps
     self._steps_done = steps_done
     self._noise_size = noise_size
+    self._masked = masked
     self._to_action = to_action
 
   def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
@@ -108,6 +113,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     network = numpy_functions.forward(self._network, weights)
     anneals = self._anneal_steps > 0
     explores = anneals or any(self._epsilons)
+    masked = self._masked
     uniforms = random_streams.NumpyUniforms()
     # Arrays, with which NumPy computes faster than with numbers.
     one, one_step = np.ones([1], np.float32), np.ones([1], np.int32)
@@ -126,7 +132,12 @@ class EpsilonGreedyPolicy(interfaces.Policy):
         is_random = coin < current
         if True in is_random.tolist():
           num_actions = np.float32(values.shape[-1])
+          if masked:
+            ranks = action_masks.is_allowed(values).cumsum(-1, np.float32)
+            num_actions = ranks[:, -1]
           drawn = np.minimum(np.floor(draw * num_actions), num_actions - 1)
+          if masked:
+            drawn = (ranks > drawn[:, None]).argmax(-1)
           number = np.where(is_random, drawn.astype(np.int32), number)
       return self._to_action(number), (), (epsilon, counters, steps + one_step)
 
@@ -141,8 +152,14 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     if self._anneal_steps or any(self._epsilons):
       coin, draw, counters = random_streams.next_uniforms(counters)  # [B]
       num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
+      if self._masked:
+        allowed = tf.cast(action_masks.is_allowed(values), tf.float32)
+        ranks = tf.cumsum(allowed, axis=-1)  # [B, A], from 1.
+        num_actions = ranks[:, -1]  # [B]
       # A float32 just below 1 times A may round up to A.
       random_action = tf.minimum(tf.floor(draw * num_actions), num_actions - 1)
+      if self._masked:
+        random_action = tf.argmax(ranks > random_action[:, None], axis=-1)
       action = tf.where(
         coin < self._annealed(state['epsilon'], state['steps']),
         tf.cast(random_action, tf.int32),

@@ -9,7 +9,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments.batches import layout
+from repertory.environments.batches import layout, mask_check
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.wrappers import (
@@ -146,6 +146,10 @@ class VectorBatch:
     self._discount_spec = narrow(source.discount_spec, 'discount')
     self._narrow = layout.make_narrow(self._observation_spec, size)
     self._widen = layout.make_widen(self._action_spec, source.action_spec, size)
+    self._masks = None
+    observations = self._observation_spec
+    if isinstance(observations, Mapping) and mask_check.NAME in observations:
+      self._masks = mask_check.MaskCheck(observations, self._action_spec)
     self._mid = np.full(size, _MID, np.int32)
     self._ones = np.ones(size, self._discount_spec.dtype)
     # None if no slot has ended.
@@ -191,6 +195,7 @@ class VectorBatch:
     except SlotError as error:
       raise self._explain(error) from error
     observation = self._cast(observation)
+    self._observe_masks(observation, None)
     self._ended = None
     self._started = True
     return dm_env.TimeStep(
@@ -212,7 +217,8 @@ class VectorBatch:
         slots are ignored.
 
     Raises:
-      ValueError: If `actions` do not fit the action spec with a leading `[B]`.
+      ValueError: If `actions` do not fit the action spec with a leading `[B]`,
+        or one is masked, see `mask_check`.
       FloatingPointError: If an action is not finite; names the slot and the
         step. The environments have not been stepped.
       EnvironmentContractError: If an environment violates its specs; names the
@@ -234,6 +240,7 @@ class VectorBatch:
         f'{error}. Give one action of `action_spec()` per slot, with a leading'
         f' axis of {self._size}.'
       ) from error
+    self._check_allowed(actions, ended)
     self._started = False  # Until every slot has been stepped.
     self._clock += 1
     if ended is not None:
@@ -243,6 +250,7 @@ class VectorBatch:
     except SlotError as error:
       raise self._explain(error) from error
     observation = self._cast(observation)
+    self._observe_masks(observation, last)
     rewards = rewards.astype(self._reward_spec.dtype, copy=False)  # [B]
     if discounts is None:
       discounts = self._ones.copy()
@@ -290,6 +298,28 @@ class VectorBatch:
       raise EnvironmentContractError(
         f'{error}. Correct the observation, or its spec.'
       ) from error
+
+  def _observe_masks(self, observation: Nest, last: np.ndarray | None) -> None:
+    if self._masks is None:
+      return
+    slot = self._masks.observe(observation, last)
+    if slot is not None:
+      raise EnvironmentContractError(
+        f'{self._locate(slot, self._clock)}: the action mask must allow at '
+        'least one choice of each integer, got none. End the episode instead.'
+      )
+
+  def _check_allowed(self, actions: Nest, ended: np.ndarray | None) -> None:
+    if self._masks is None:
+      return
+    found = self._masks.find_masked(actions, ended)
+    if found is not None:
+      slot, action = found
+      raise ValueError(
+        f'{self._locate(slot, self._clock)}: expected an action that its mask '
+        f'allows, got {action}. Custom policies may choose only outputs that '
+        'components.actions.action_masks.is_allowed.'
+      )
 
   def _locate(self, slot: int, clock: int) -> str:
     step = clock - int(self._starts[slot])

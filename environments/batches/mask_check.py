@@ -1,0 +1,118 @@
+"""Checks of action masks, the leaf `action_mask` of observations."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from dm_env import specs
+
+from repertory.environments.batches import layout
+from repertory.environments.batches.layout import Nest
+from repertory.environments.values.argument_checks import ArgumentError
+
+NAME = 'action_mask'
+_PATH = f'observation[{NAME!r}]'
+
+
+class _Part(NamedTuple):
+  """Functions of a leaf of actions and its mask.
+
+  Attributes:
+    has_choice: Maps masks `[B, ...]` to whether each integer has a choice.
+    is_allowed: Maps masks and actions `[B, ...]` to whether they are allowed.
+  """
+
+  has_choice: Callable[[np.ndarray], np.ndarray]
+  is_allowed: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+class MaskCheck:
+  """Checks that each mask allows an action, and that no other one is taken.
+
+  For layouts of masks see `components.actions.action_masks`.
+  """
+
+  def __init__(self, observation_spec: Mapping[str, Nest], action_spec: Nest):
+    """Reads the layout of the masks.
+
+    Raises:
+      ArgumentError: If they do not fit the actions.
+    """
+    self._actions = layout.NestLayout(action_spec, _PATH)
+    leaves = self._actions.flatten(observation_spec[NAME])
+    self._parts = [
+      _make_part(*part)
+      for part in zip(self._actions.paths, self._actions.specs, leaves)
+    ]
+    self._masks: list[np.ndarray] = []
+
+  def observe(
+    self, observation: Mapping[str, Nest], last: np.ndarray | None
+  ) -> int | None:
+    """Keeps the masks; returns a slot that has no choice but an action to take.
+
+    `last`, bool `[B]` or None, are the slots whose episode ended.
+    """
+    self._masks = self._actions.flatten(observation[NAME])
+    for part, mask in zip(self._parts, self._masks):
+      stuck = ~part.has_choice(mask)
+      if last is not None:
+        stuck &= ~last
+      if stuck.any():
+        return int(stuck.argmax())
+    return None
+
+  def find_masked(
+    self, actions: Nest, ended: np.ndarray | None
+  ) -> tuple[int, Any] | None:
+    """Returns a slot whose action is masked, and the action, if there is one.
+
+    Actions of `ended` slots are ignored.
+    """
+    for part, mask, action in zip(
+      self._parts, self._masks, self._actions.flatten(actions)
+    ):
+      masked = ~part.is_allowed(mask, action)
+      if ended is not None:
+        masked &= ~ended
+      if masked.any():
+        slot = int(masked.argmax())
+        return slot, action[slot].tolist()
+    return None
+
+
+def _make_part(path: str, spec: specs.Array, mask: specs.Array) -> _Part:
+  is_integer = isinstance(spec, specs.BoundedArray) and spec.dtype.kind in 'iu'
+  if not is_integer or 0 in spec.shape:
+    raise ArgumentError(
+      path,
+      'expected actions of integers with bounds, which can be masked, got '
+      f'{spec!r}. Leave it out of the observation.',
+    )
+  minimum = np.broadcast_to(spec.minimum, spec.shape).ravel().astype(np.int64)
+  maximum = np.broadcast_to(spec.maximum, spec.shape).ravel()
+  sizes = (maximum.astype(np.int64) - minimum + 1).tolist()
+  shapes = [(sum(sizes),), *([tuple(sizes)] if len(sizes) > 1 else [])]
+  if mask.dtype != np.bool_ or mask.shape not in shapes:
+    raise ArgumentError(
+      path,
+      f'expected bools of shape {" or ".join(map(str, shapes))}, got {mask!r}.',
+    )
+  is_combined = mask.shape != shapes[0]
+  starts = np.cumsum([0, *sizes[:-1]])  # Of the integers' masks.
+  strides = np.cumprod([1, *sizes[:0:-1]])[::-1]
+
+  def has_choice(masks: np.ndarray) -> np.ndarray:
+    if is_combined:
+      return masks.reshape(len(masks), -1).any(1)
+    return np.logical_or.reduceat(masks, starts, axis=1).all(1)
+
+  def is_allowed(masks: np.ndarray, actions: np.ndarray) -> np.ndarray:
+    steps = actions.reshape(len(actions), -1) - minimum  # [B, K]
+    indices = starts + steps
+    if is_combined:
+      indices = (steps * strides).sum(1, keepdims=True)
+    flat = masks.reshape(len(masks), -1)
+    return np.take_along_axis(flat, indices, 1).all(1)
+
+  return _Part(has_choice, is_allowed)
