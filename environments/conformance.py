@@ -10,14 +10,14 @@ single environment, dm_env has `EnvironmentTestMixin`.
 import contextlib
 import itertools
 import unittest
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import dm_env
 import numpy as np
 import tree
 
-from repertory.environments.batches import batch
+from repertory.environments.batches import batch, mask_check
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 
@@ -80,6 +80,7 @@ class EnvironmentBatchConformance:
       timesteps = [environments.reset()]
       copies = tree.map_structure(np.copy, timesteps)
       for actions in self.actions(environments):
+        replace_masked(environments, timesteps[-1], actions)
         if spoils:
           ended = timesteps[-1].step_type == _LAST
           for array in tree.flatten(actions):
@@ -100,6 +101,7 @@ class EnvironmentBatchConformance:
     with self.opened() as environments:
       actions = next(self.actions(environments))
       stepped = environments.step(actions)
+      replace_masked(environments, stepped, actions)
       environments.step(actions)
       again = environments.reset()
       check_form(environments, again)
@@ -155,6 +157,7 @@ class EnvironmentBatchConformance:
       timestep = environments.reset()
       expected = [environment.reset() for environment in alone]
       for actions in self.actions(environments):
+        replace_masked(environments, timestep, actions)
         for slot in range(self.batch_size):
           _check_slot(take(timestep, slot), expected[slot], slot)
           expected[slot] = alone[slot].step(take(actions, slot))
@@ -236,6 +239,25 @@ def draw_actions(
     is_bounded = np.isfinite(low).all() and np.isfinite(high).all()
     drawn = random.uniform(*((low, high) if is_bounded else (-1, 1)), shape)
   return drawn.astype(spec.dtype)
+
+
+def replace_masked(
+  environments: Any, timestep: dm_env.TimeStep, actions: Any
+) -> None:
+  """Draws other actions, in place, where `actions` of a batch are masked."""
+  spec = environments.observation_spec()
+  if not isinstance(spec, Mapping) or mask_check.NAME not in spec:
+    return
+  random = np.random.default_rng(0)
+  masks = mask_check.MaskCheck(spec, environments.action_spec())
+  last = timestep.step_type == _LAST
+  masks.observe(timestep.observation, last)
+  while found := masks.find_masked(actions, last):
+    slot, _ = found
+    for leaf, leaf_spec in zip(
+      tree.flatten(actions), tree.flatten(environments.action_spec())
+    ):
+      leaf[slot] = draw_actions(leaf_spec, 1, random)[0]
 
 
 def take(nest: Any, rows: int | slice) -> Any:

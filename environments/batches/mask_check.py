@@ -81,17 +81,16 @@ class MaskCheck:
     return None
 
 
+def spec_of(action_spec: Nest) -> Nest:
+  """Returns the nest of specs of the masks of each part of an action."""
+  actions = layout.NestLayout(action_spec, 'action')
+  sizes = [sum(_sizes_of(*part)) for part in zip(actions.paths, actions.specs)]
+  return actions.unflatten([specs.Array((size,), np.bool_) for size in sizes])
+
+
 def _make_part(path: str, spec: specs.Array, mask: specs.Array) -> _Part:
-  is_integer = isinstance(spec, specs.BoundedArray) and spec.dtype.kind in 'iu'
-  if not is_integer or 0 in spec.shape:
-    raise ArgumentError(
-      path,
-      'expected actions of integers with bounds, which can be masked, got '
-      f'{spec!r}. Leave it out of the observation.',
-    )
+  sizes = _sizes_of(path, spec)
   minimum = np.broadcast_to(spec.minimum, spec.shape).ravel().astype(np.int64)
-  maximum = np.broadcast_to(spec.maximum, spec.shape).ravel()
-  sizes = (maximum.astype(np.int64) - minimum + 1).tolist()
   shapes = [(sum(sizes),), *([tuple(sizes)] if len(sizes) > 1 else [])]
   if mask.dtype != np.bool_ or mask.shape not in shapes:
     raise ArgumentError(
@@ -116,3 +115,19 @@ def _make_part(path: str, spec: specs.Array, mask: specs.Array) -> _Part:
     return np.take_along_axis(flat, indices, 1).all(1)
 
   return _Part(has_choice, is_allowed)
+
+
+def _sizes_of(path: str, spec: Any) -> list[int]:
+  """Returns the numbers of choices of the integers of an action."""
+  is_integer = isinstance(spec, specs.BoundedArray) and spec.dtype.kind in 'iu'
+  if not is_integer or 0 in spec.shape:
+    raise ArgumentError(
+      path,
+      'expected actions of integers with bounds, which can be masked, got '
+      f'{spec!r}. Leave the mask out of the observation.',
+    )
+  minimum, maximum = (
+    np.broadcast_to(bound, spec.shape).ravel().astype(np.int64)
+    for bound in (spec.minimum, spec.maximum)
+  )
+  return (maximum - minimum + 1).tolist()

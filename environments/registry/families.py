@@ -79,11 +79,6 @@ class Family(NamedTuple):
     return re.compile(re.sub(r'<(\w+)>', r'(?P<\1>[0-9]+)', pattern))
 
 
-_CHANNELS_FIRST = name_options.Option(
-  'channels_first', False, 'Whether images are [C, H, W]'
-)
-
-
 def _read(match: Match) -> dict[str, Any]:
   return {
     name: int(part) if name in _SIZES else part
@@ -125,20 +120,14 @@ def _source(find: Callable[[], Any]):
 
 
 def _gymnasium(match: Match, settings: Settings) -> Makers:
-  own = dict(settings)
-  is_first = own.pop(_CHANNELS_FIRST.name)
-
   def make(seed: int) -> dm_env.Environment:
     adapter = adapters.gymnasium_adapter
-    gym_env = adapter.make_env(match['id'], **own)
-    environment: dm_env.Environment = adapter.GymnasiumAdapter(gym_env, seed)
-    if is_first:
-      environment = wrappers.ChannelsLast(environment)
-    return wrappers.SinglePrecision(environment)
+    gym_env = adapter.make_env(match['id'], **settings)
+    return wrappers.SinglePrecision(adapter.GymnasiumAdapter(gym_env, seed))
 
   def make_batch(seeds: Sequence[int]) -> vector_batch.VectorBatch | None:
     make_source = adapters.gymnasium_sources.make_source
-    source = None if is_first else make_source(match['id'], seeds, **own)
+    source = make_source(match['id'], seeds, **settings)
     return None if source is None else vector_batch.VectorBatch(source)
 
   return Makers(make, make_batch)
@@ -189,7 +178,6 @@ FAMILIES = (
     'A registered Gymnasium environment, for example gym:CartPole-v1',
     _gymnasium,
     'gymnasium',
-    lambda: (_CHANNELS_FIRST,),
     has_render_mode=True,
   ),
   Family(

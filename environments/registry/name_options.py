@@ -1,6 +1,6 @@
 """Options in an environment's name: `atari:Pong?life_loss=true&noops=0`."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from repertory.components.config import settings
@@ -32,24 +32,35 @@ class Option(NamedTuple):
     return f'{self.name}={default}'
 
 
-def parse(name: str, known: Iterable[Option]) -> dict[str, Any]:
+def parse(
+  name: str, known: Sequence[Option], general: Sequence[Option] = ()
+) -> dict[str, Any]:
   """Returns the values of the options that a name has, of those known.
+
+  `general` are options of all names.
 
   Raises:
     ArgumentError: If an option is unknown, comes twice, is missing, or has no
       valid value.
   """
   bare, mark, query = name.partition('?')
-  by_name = {option.name: option for option in known}
+  by_name = {option.name: option for option in (*known, *general)}
   values: dict[str, Any] = {}
   try:
     for part in query.split('&') if mark else ():
       option, equals, text = part.partition('=')
       if option not in by_name:
-        listed = f'one of the options {", ".join(map(str, by_name.values()))};'
-        listed = listed if by_name else 'no options, this name has none,'
+        groups = (
+          ', '.join(map(str, known)),
+          ', '.join(option.name for option in general),
+        )
+        listed = ', or of all names, '.join(filter(None, groups))
         hint = settings.did_you_mean(option, by_name, 3)
-        raise ValueError(f'expected {listed} got {option!r}.{hint}')
+        raise ValueError(
+          f'expected one of the options {listed}; got {option!r}.{hint}'
+        )
+      if not equals and isinstance(by_name[option].default, bool):
+        equals, text = '=', 'true'
       if not equals or option in values:
         raise ValueError(
           f'expected each option once, as <option>=<value>, got {query!r}.'

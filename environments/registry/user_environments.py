@@ -11,7 +11,11 @@ import dm_env
 from repertory.components.config import import_paths
 from repertory.environments import adapters, tensor, wrappers
 from repertory.environments.batches import batch
-from repertory.environments.registry import families, name_options
+from repertory.environments.registry import (
+  families,
+  name_options,
+  wrapping,
+)
 from repertory.environments.rendering import rendering
 from repertory.environments.values import argument_checks
 
@@ -20,7 +24,6 @@ _BATCH, _TENSOR = 'make_batch', 'make_tensor_environment'
 # Arguments of a user's function: one takes the seed, the other enables the
 # rendering of Gymnasium environments.
 _SEED, _RENDER_MODE = 'seed', 'render_mode'
-_CHANNELS_FIRST = 'channels_first'
 
 # Of dm_env's interface, which need not be its base class.
 _METHODS = (
@@ -54,32 +57,30 @@ def find_makers(name: str, renders: bool) -> families.Makers:
     and issubclass(found, module.TensorEnvironment)
   )
   if not is_factory and not is_tensor:
-    return families.Makers(_maker_of_function(name, found, renders))
-  options = _options_of(found).values() if is_class else ()
-  factory: Any = functools.partial(found, **name_options.parse(name, options))
+    make, wrapped = _maker_of_function(name, found, renders)
+    return wrapping.wrap(families.Makers(make), wrapped)
+  known = [*_options_of(found).values()] if is_class else []
+  options, wrapped = wrapping.parse(name, known)
+  factory: Any = functools.partial(found, **options)
   if is_tensor:
     factory = tensor.Factory(factory)
   else:
     factory = _run(name, factory) if is_class else found
     factory = rendering.enable(factory) if renders else factory
   methods = (getattr(factory, method, None) for method in (_BATCH, _TENSOR))
-  return families.Makers(
+  makers = families.Makers(
     lambda seed: wrappers.SinglePrecision(_make(name, factory, seed)),
     *(method and functools.partial(_run, name, method) for method in methods),
   )
+  return wrapping.wrap(makers, wrapped)
 
 
 def _maker_of_function(
   name: str, function: Callable[..., Any], renders: bool
-) -> Callable[[int], dm_env.Environment]:
-  # Images may be `[C, H, W]`, unless an argument has that name.
-  first = name_options.Option(_CHANNELS_FIRST, False)
-  known = {_CHANNELS_FIRST: first, **_options_of(function)}
+) -> tuple[Callable[[int], dm_env.Environment], Any]:
+  known = _options_of(function)
   takes_seed = known.pop(_SEED, None) is not None
-  options = name_options.parse(name, known.values())
-  is_first = known[_CHANNELS_FIRST] is first and options.pop(
-    _CHANNELS_FIRST, False
-  )
+  options, wrapped = wrapping.parse(name, [*known.values()])
   if renders and _RENDER_MODE in known:
     options.setdefault(_RENDER_MODE, 'rgb_array')
 
@@ -95,11 +96,9 @@ def _maker_of_function(
         'a function that makes a dm_env.Environment of a seed',
         f'it has no argument `{_SEED}`.',
       )
-    if is_first:
-      made = wrappers.ChannelsLast(made)
     return wrappers.SinglePrecision(made)
 
-  return make
+  return make, wrapped
 
 
 def _make(

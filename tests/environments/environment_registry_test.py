@@ -138,7 +138,7 @@ def test_pictures_that_do_not_come():
       'sticky_actions must be from 0 to 1, got .2.',
     ),
     ('atari:Pong?max_frames=3000000000', 'max_frames must be from 1 to'),
-    ('catch?rows=3', 'this name has none'),
+    ('catch?rows=3', "options channels_first, .*; got 'rows'"),
   ],
 )
 def test_wrong_options(name, message):
@@ -184,7 +184,11 @@ def test_errors_keep_the_argument():
   for name, argument, problem in (
     ('catch:1x5', 'rows', 'expected an integer of at least 2, got 1.'),
     ('cach', 'name', 'expected a known name, got '),
-    ('catch?x=1', 'name', "in 'catch?x=1', expected no options"),
+    (
+      'catch?x=1',
+      'name',
+      "in 'catch?x=1', expected one of the options channels_first",
+    ),
   ):
     with pytest.raises(argument_checks.ArgumentError) as raised:
       registry.make_factory(name)

@@ -64,6 +64,10 @@ CASES = (
   Case('minigrid:MiniGrid-LavaCrossingS9N1-v0?one_hot=true', (0,), 210),
   Case('minigrid:MiniGrid-MultiRoom-N6-v0?full=true&one_hot=true', (1,), 125),
   Case('minatar:breakout', (0,)),
+  Case('minatar:breakout?resize=5&frame_stack=2&flatten', (0,)),
+  Case('gym:Taxi-v4?action_mask=action_mask&time_limit=30', (1,)),
+  Case('gym:CarRacing-v3?grayscale&resize=32&action_repeat=2', (), 10),
+  Case('reach?frame_stack=3&rescale_actions&discretize=3', (0, 1), 420),
   Case('minatar:seaquest?full_actions=false&ramping=false', (0,), 210),
 )
 

@@ -257,7 +257,7 @@ class TestWrong:
       ('neds', ["has no 'neds'", "'needs'"]),
       ('needs', [':needs?size=...&speed=...; got']),
       ('needs?size=x&speed=1', ["size must be of type int, got 'x'"]),
-      ('needs?sise=3', ["'sise'. Did you mean 'size'?", 'size=..., speed=...']),
+      ('needs?sise=3', ["'sise'. Did you mean 'size'", 'size=..., speed=...']),
       ('needs?seed=3', ["got 'seed'"]),
       ('Batches', ['it failed', 'line 10, in __init__', 'OSError: no disk']),
     ],
