@@ -149,8 +149,8 @@ def wrap(
     names = ', '.join(wrapper.option.name for wrapper, _ in chosen)
     raise ArgumentError(
       'name',
-      f'expected a tensor environment without wrappers, got {names}. Leave them '
-      'out, or choose a topology that does not compile its environments.',
+      f'expected a tensor environment without wrappers, got {names}. Leave '
+      'them out, or choose a topology that does not compile environments.',
     )
 
   is_batched = all(wrapper.wrap_batch for wrapper, _ in chosen)

@@ -25,7 +25,7 @@ class ActionMask(environment_wrapper.EnvironmentWrapper):
 
     Args:
       environment: An environment with discrete actions.
-      name: Key of the mask in the observation; if there is none, in the info.
+      name: Key of the mask in the observation, or else in the info.
 
     Raises:
       ValueError: If the mask cannot be one of the actions.

@@ -72,8 +72,8 @@ class ChangedBatch(vector_batch.BatchWrapper):
 def keeping_masks(change: Change, spec: Nest) -> ObservationMap:
   """Returns the change of a spec's observations without their action masks.
 
-  An observation with masks remains a dictionary: what the change makes of its
-  other entries is 'observation', unless it is a dictionary, too.
+  An observation with masks remains a dictionary. Its other entries after the
+  change are 'observation', unless they are a dictionary, too.
   """
   name = mask_check.NAME
   if not isinstance(spec, Mapping) or name not in spec:

@@ -14,7 +14,7 @@ _HERE = f'{__name__}:Rows'
 
 
 class Rows(dm_env.Environment):
-  """Episodes of `length` steps, with rewards 1, 2, ..., by actions of floats."""
+  """Episodes of `length` steps, with rewards 1, 2 and so on."""
 
   def __init__(self, seed: int = 0, length: int = 5, masked: str = ''):
     self._random = np.random.default_rng(seed)
