@@ -59,7 +59,7 @@ class ActionMasks:
       (len(leaf.shape), _sizes_of(part, leaf, combined))
       for part, leaf in zip(parts, leaves)
     ]
-    self.leaf_index = None
+    self.leaf_index: Any = None
     if isinstance(spec.actions, specs.DiscreteArray):
       paths = [leaf[0] for leaf in tree.flatten_with_path(spec.observations)]
       self.leaf_index = paths.index(path)
@@ -157,7 +157,7 @@ def _sizes_of(
     )
   _, counts = action_parts.choices_of(part.spec)
   sizes = counts.ravel().tolist()
-  options = {(sum(sizes),): sizes}
+  options: dict[tuple[int, ...], list[int]] = {(sum(sizes),): sizes}
   if combined and len(sizes) > 1:
     options[tuple(sizes)] = [math.prod(sizes)]
   if mask_spec.dtype != np.bool_ or mask_spec.shape not in options:

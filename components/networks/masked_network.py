@@ -27,7 +27,7 @@ class MaskedNetwork(snt.Module):
     A `DuelingHead` at the end of a `snt.Sequential` also gets the masks.
     """
     super().__init__(name='masked_network')
-    self._network = network
+    self._network: Any = network
     self.masks = masks
 
   def __call__(self, observation: types.Nest, *args: Any, **kwargs: Any) -> Any:
@@ -90,7 +90,7 @@ def masked_in_numpy(
   if masks.leaf_index is None:
     raise numpy_functions.NoNumpyError('the masks are of several integers.')
   extract = numpy_functions.forward(torso, weights)
-  evaluate = numpy_functions.forward(head, weights)
+  evaluate: Any = numpy_functions.forward(head, weights)
   takes_mask = isinstance(head, heads.DuelingHead)
   masked = np.full([1], action_masks.MASKED, np.float32)
 

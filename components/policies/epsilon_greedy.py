@@ -113,7 +113,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     network = numpy_functions.forward(self._network, weights)
     anneals = self._anneal_steps > 0
     explores = anneals or any(self._epsilons)
-    masked = self._masked
+    draw_in_numpy = _draw_allowed if self._masked else _draw_any
     uniforms = random_streams.NumpyUniforms()
     # Arrays, with which NumPy computes faster than with numbers.
     one, one_step = np.ones([1], np.float32), np.ones([1], np.int32)
@@ -131,13 +131,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
           current = one + (epsilon - one) * progress
         is_random = coin < current
         if True in is_random.tolist():
-          num_actions = np.float32(values.shape[-1])
-          if masked:
-            ranks = action_masks.is_allowed(values).cumsum(-1, np.float32)
-            num_actions = ranks[:, -1]
-          drawn = np.minimum(np.floor(draw * num_actions), num_actions - 1)
-          if masked:
-            drawn = (ranks > drawn[:, None]).argmax(-1)
+          drawn = draw_in_numpy(values, draw)
           number = np.where(is_random, drawn.astype(np.int32), number)
       return self._to_action(number), (), (epsilon, counters, steps + one_step)
 
@@ -151,15 +145,7 @@ class EpsilonGreedyPolicy(interfaces.Policy):
     counters = state['random']
     if self._anneal_steps or any(self._epsilons):
       coin, draw, counters = random_streams.next_uniforms(counters)  # [B]
-      num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
-      if self._masked:
-        allowed = tf.cast(action_masks.is_allowed(values), tf.float32)
-        ranks = tf.cumsum(allowed, axis=-1)  # [B, A], from 1.
-        num_actions = ranks[:, -1]  # [B]
-      # A float32 just below 1 times A may round up to A.
-      random_action = tf.minimum(tf.floor(draw * num_actions), num_actions - 1)
-      if self._masked:
-        random_action = tf.argmax(ranks > random_action[:, None], axis=-1)
+      random_action = self._draw(values, draw)
       action = tf.where(
         coin < self._annealed(state['epsilon'], state['steps']),
         tf.cast(random_action, tf.int32),
@@ -175,11 +161,37 @@ class EpsilonGreedyPolicy(interfaces.Policy):
       },
     )
 
+  def _draw(self, values: tf.Tensor, draw: tf.Tensor) -> tf.Tensor:
+    """Returns random actions `[B]` for uniform numbers `[B]` in [0, 1)."""
+    if not self._masked:
+      num_actions = tf.cast(tf.shape(values)[-1], tf.float32)
+      # A float32 just below 1 times A may round up to A.
+      return tf.minimum(tf.floor(draw * num_actions), num_actions - 1)
+    allowed = tf.cast(action_masks.is_allowed(values), tf.float32)
+    ranks = tf.cumsum(allowed, axis=-1)  # [B, A], from 1.
+    number = ranks[:, -1]  # [B]
+    rank = tf.minimum(tf.floor(draw * number), number - 1)
+    return tf.argmax(ranks > rank[:, None], axis=-1)
+
   def _annealed(self, epsilon: tf.Tensor, steps: tf.Tensor) -> tf.Tensor:
     if self._anneal_steps == 0:
       return epsilon
     progress = tf.cast(steps, tf.float32) / self._anneal_steps  # [B]
     return 1 + (epsilon - 1) * tf.minimum(progress, 1)  # [B]
+
+
+def _draw_any(values: np.ndarray, draw: np.ndarray) -> np.ndarray:
+  """Returns the result of `EpsilonGreedyPolicy._draw` without masks."""
+  num_actions = np.float32(values.shape[-1])
+  return np.minimum(np.floor(draw * num_actions), num_actions - 1)
+
+
+def _draw_allowed(values: np.ndarray, draw: np.ndarray) -> np.ndarray:
+  """Returns the result of `EpsilonGreedyPolicy._draw` with masks."""
+  ranks = action_masks.is_allowed(values).cumsum(-1, np.float32)
+  number = ranks[:, -1]
+  rank = np.minimum(np.floor(draw * number), number - 1)
+  return (ranks > rank[:, None]).argmax(-1)
 
 
 class RecurrentEpsilonGreedyPolicy(EpsilonGreedyPolicy):

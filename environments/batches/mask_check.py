@@ -88,7 +88,7 @@ def spec_of(action_spec: Nest) -> Nest:
   return actions.unflatten([specs.Array((size,), np.bool_) for size in sizes])
 
 
-def _make_part(path: str, spec: specs.Array, mask: specs.Array) -> _Part:
+def _make_part(path: str, spec: Any, mask: specs.Array) -> _Part:
   sizes = _sizes_of(path, spec)
   minimum = np.broadcast_to(spec.minimum, spec.shape).ravel().astype(np.int64)
   shapes = [(sum(sizes),), *([tuple(sizes)] if len(sizes) > 1 else [])]

@@ -133,6 +133,12 @@ def wrap(
   if not chosen:
     return makers
 
+  batched = [
+    (wrapper.wrap_batch, value)
+    for wrapper, value in chosen
+    if wrapper.wrap_batch is not None
+  ]
+
   def make(seed: int) -> dm_env.Environment:
     environment = makers.make(seed)
     for wrapper, value in chosen:
@@ -141,8 +147,8 @@ def wrap(
 
   def make_batch(seeds: Sequence[int]) -> Any:
     batch = makers.make_batch and makers.make_batch(seeds)
-    for wrapper, value in chosen:
-      batch = batch and wrapper.wrap_batch(batch, value)
+    for wrap_batch, value in batched if batch else ():
+      batch = wrap_batch(batch, value)
     return batch
 
   def refuse() -> Any:
@@ -153,9 +159,8 @@ def wrap(
       'them out, or choose a topology that does not compile environments.',
     )
 
-  is_batched = all(wrapper.wrap_batch for wrapper, _ in chosen)
   return makers._replace(
     make=make,
-    make_batch=make_batch if is_batched else None,
+    make_batch=make_batch if len(batched) == len(chosen) else None,
     make_tensor=makers.make_tensor and refuse,
   )

@@ -75,7 +75,9 @@ class ActionMask(environment_wrapper.EnvironmentWrapper):
 
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     observation = timestep.observation
-    found = observation if self._is_leaf else self._environment.info
+    found = observation
+    if not self._is_leaf:
+      found = getattr(self._environment, 'info')  # noqa: B009 - not dm_env's.
     if self._name not in found:
       raise EnvironmentContractError(
         f'expected {self._name!r} in the info of each step, found the keys '

@@ -98,13 +98,13 @@ def flatten(spec: Nest) -> ObservationMap:
   leaves = layout.NestLayout(spec, 'observation')
   sizes = [math.prod(leaf.shape) for leaf in leaves.specs]
   ranks = [len(leaf.shape) for leaf in leaves.specs]
-  bounds = [
+  minimum, maximum = (
     np.concatenate([_bound(leaf, name, limit).ravel() for leaf in leaves.specs])
     for name, limit in (('minimum', -np.inf), ('maximum', np.inf))
-  ]
-  flat = specs.Array((sum(sizes),), np.float32, 'observation')
-  if np.isfinite(bounds).any():
-    flat = specs.BoundedArray(flat.shape, flat.dtype, *bounds, flat.name)
+  )
+  flat = specs.BoundedArray(
+    minimum.shape, np.float32, minimum, maximum, 'observation'
+  )
 
   def to_vector(leaf: Any, rank: int, size: int) -> np.ndarray:
     leaf = np.asarray(leaf, np.float32)

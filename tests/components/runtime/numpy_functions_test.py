@@ -8,8 +8,9 @@ import tensorflow as tf
 import tree
 
 from repertory.components import distributions, networks, policies, specs
-from repertory.components.actions import discrete_actions
+from repertory.components.actions import action_masks, discrete_actions
 from repertory.components.distributions import categorical
+from repertory.components.networks import masked_network
 from repertory.components.runtime import (
   compilation,
   numpy_functions,
@@ -19,6 +20,10 @@ _FLAT = {
   'number': specs.DiscreteArray(3),
   'vector': specs.Array([2, 2], np.float64),
 }
+_MASKED = {'action_mask': specs.Array([5], np.bool_), **_FLAT}
+_MASKS = action_masks.find(
+  specs.EnvironmentSpec(_MASKED, specs.DiscreteArray(5), None, None)
+)
 _COMBINATIONS = discrete_actions.DiscreteActions(
   [specs.BoundedArray([2], np.int8, -1, 1), specs.DiscreteArray(2)]
 )
@@ -31,6 +36,24 @@ def _make_network(head, sizes=(8,), observations=None, body='mlp'):
   network = snt.Sequential([torso, head])
   networks.create_variables(network, observations)
   return network
+
+
+def _make_masked(head):
+  return masked_network.mask_actions(
+    _make_network(head, observations=_MASKED), _MASKS
+  )
+
+
+def _make_masked_stochastic():
+  network = networks.SequenceNetwork(
+    networks.ObservationTorso(_MASKED, (8,)), None, networks.ActorCriticHead(5)
+  )
+  network.create_variables(_MASKED)
+  return policies.StochasticPolicy(
+    masked_network.mask_actions(network, _MASKS),
+    distributions.make_distribution(specs.DiscreteArray(5)),
+    seed=1,
+  )
 
 
 def _make_stochastic(core='none', evaluation=False, actions=None):
@@ -81,17 +104,28 @@ _POLICIES = {
   'stochastic': _make_stochastic,
   'its mode': lambda: _make_stochastic(evaluation=True),
 }
+_MASKED_POLICIES = {
+  'masked greedy': lambda: _make_greedy(
+    _make_masked(networks.DuelingHead(5)), masked=True
+  ),
+  'masked categorical': lambda: policies.CategoricalPolicy(
+    _make_masked(snt.Linear(5)), _ONE, 1, num_random_steps=3
+  ),
+  'masked stochastic': _make_masked_stochastic,
+}
 
 
 @pytest.mark.skipif(
   not compilation.WRAPS_OPERATIONS, reason='There is an accelerator.'
 )
-@pytest.mark.parametrize('name', _POLICIES)
+@pytest.mark.parametrize('name', [*_POLICIES, *_MASKED_POLICIES])
 @pytest.mark.parametrize('num_rows', [1, 3])
 def test_acts_as_tensorflow(name, num_rows):
   """For several steps, with new variables and with ends of episodes."""
-  policy = _POLICIES[name]()
-  compiled, state = _compile(policy, num_rows, _FLAT)
+  is_masked = name in _MASKED_POLICIES
+  policy = {**_POLICIES, **_MASKED_POLICIES}[name]()
+  observations = _MASKED if is_masked else _FLAT
+  compiled, state = _compile(policy, num_rows, observations)
   version = [0]
   act = numpy_functions.find(policy, compiled, num_rows, lambda: version[0])
   assert act is not None
@@ -106,7 +140,9 @@ def test_acts_as_tensorflow(name, num_rows):
       version[0] += 1
     step_type = np.full([num_rows], dm_env.StepType.MID, np.int32)
     step_type[0] = dm_env.StepType.LAST if step == 2 else dm_env.StepType.MID
+    mask = [random.random([num_rows, 5]) < 0.5] if is_masked else []
     inputs = (
+      *mask,
       random.integers(3, size=[num_rows]).astype(np.int32),
       random.normal(size=[num_rows, 2, 2]),
       step_type,
