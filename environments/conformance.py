@@ -251,7 +251,8 @@ def replace_masked(
   random = np.random.default_rng(0)
   masks = mask_check.MaskCheck(spec, environments.action_spec())
   last = timestep.step_type == _LAST
-  masks.observe(timestep.observation, last)
+  stuck = masks.observe(timestep.observation, last)
+  assert stuck is None, f'The action mask of slot {stuck} must allow an action.'
   while found := masks.find_masked(actions, last):
     slot, _ = found
     for leaf, leaf_spec in zip(

@@ -30,10 +30,10 @@ _INTERNAL = {
   'environments/adapters': {
     'extras', 'gymnasium_sources', 'gymnasium_spaces',
   },
-  'environments/batches': {'layout'},
+  'environments/batches': {'layout', 'mask_check'},
   'environments/games': {'game'},
   'environments/registry': {
-    'families', 'name_options', 'user_environments',
+    'families', 'name_options', 'user_environments', 'wrapping',
   },
   'environments/rendering': {'headless'},
   'environments/tensor': {'trigonometry'},

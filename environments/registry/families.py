@@ -250,6 +250,16 @@ FAMILIES = (
       ),
     ),
   ),
+  _tensor(
+    'gates',
+    'Cross a grid whose gates open by one of several handles, with masks',
+    'gates:Gates',
+    options=lambda: (
+      name_options.Option(
+        'masked', True, 'Whether observations have action masks'
+      ),
+    ),
+  ),
   *(
     _tensor(
       f'minatar/{game}',

@@ -27,13 +27,27 @@ class Wrapper(NamedTuple):
   wrap_batch: Callable[[Any, Any], Any] | None = None
 
 
-def _change(option: name_options.Option, find: Callable[[Any], Any]) -> Wrapper:
-  """Returns the wrapper that changes observations as `find(value)` does."""
+def _change(option: name_options.Option, change: Callable) -> Wrapper:
+  """Returns the wrapper of a `wrappers.observations.Change`, see there.
+
+  The change takes the spec, and the value of the option unless it is True.
+  """
+
+  def find(value: Any) -> Callable:
+    return change if value is True else lambda spec: change(spec, value)
+
   return Wrapper(
     option,
     lambda e, value: wrappers.ChangedObservations(e, find(value)),
     lambda b, value: wrappers.ChangedBatch(b, find(value)),
   )
+
+
+def _keeping_masks(find: Callable[[], Callable]) -> Callable:
+  def change(spec: Any, *value: Any) -> Any:
+    return wrappers.keeping_masks(lambda rest: find()(rest, *value), spec)
+
+  return change
 
 
 _MAX = 2**31 - 1
@@ -44,23 +58,23 @@ WRAPPERS = {
       name_options.Option(
         'channels_first', False, 'Transpose images from [C, H, W]'
       ),
-      lambda _: wrappers.channels_last,
+      _keeping_masks(lambda: wrappers.channels_last),
     ),
     _change(
       name_options.Option('grayscale', False, 'Convert images to gray ones'),
-      lambda _: wrappers.grayscale,
+      _keeping_masks(lambda: wrappers.grayscale),
     ),
     _change(
       name_options.Option(
         'resize', None, 'Resize images to squares of pixels', 1, 4096, int
       ),
-      lambda size: lambda spec: wrappers.resize(spec, size),
+      _keeping_masks(lambda: wrappers.resize),
     ),
     _change(
       name_options.Option(
         'flatten', False, 'Concatenate the observation to a vector'
       ),
-      lambda _: wrappers.flatten,
+      _keeping_masks(lambda: wrappers.flatten),
     ),
     Wrapper(
       name_options.Option(
@@ -98,6 +112,12 @@ WRAPPERS = {
         'action_mask', None, 'Key of the action mask', kind=str
       ),
       wrappers.ActionMask,
+    ),
+    _change(
+      name_options.Option(
+        'observe_mask', False, 'Add the action mask to the inputs of networks'
+      ),
+      lambda spec: wrappers.observe_mask(spec),
     ),
   )
 }

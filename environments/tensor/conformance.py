@@ -68,8 +68,11 @@ class TensorEnvironmentConformance:
     step = _graph(environment.step)
     state, timestep = _graph(environment.reset)(self.start_state())
     timesteps = [timestep]
-    for action in self.draw_actions():
-      state, timestep = step(state, action)
+    for drawn in self.draw_actions():
+      action = tree.map_structure(lambda leaf: leaf.numpy(), drawn)
+      seen = tree.map_structure(lambda leaf: leaf.numpy(), timestep)
+      conformance.replace_masked(environment, seen, action)
+      state, timestep = step(state, tree.map_structure(tf.constant, action))
       timesteps.append(timestep)
     return tree.map_structure(lambda tensor: tensor.numpy(), timesteps)
 

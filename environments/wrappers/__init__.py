@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     ChangedBatch,
     ChangedObservations,
     flatten,
+    keeping_masks,
+    observe_mask,
   )
   from repertory.environments.wrappers.single_precision import SinglePrecision
 
@@ -46,6 +48,8 @@ __all__ = (
   'channels_last',
   'flatten',
   'grayscale',
+  'keeping_masks',
+  'observe_mask',
   'resize',
 )
 

@@ -29,7 +29,10 @@ class ChannelsLast(observations.ChangedObservations):
       ValueError: If no leaf of its observation has three axes, or if the shape
         of one suggests that its channels are last already.
     """
-    super().__init__(environment, channels_last)
+    super().__init__(
+      environment,
+      functools.partial(observations.keeping_masks, channels_last),
+    )
 
 
 def channels_last(spec: Nest) -> observations.ObservationMap:

@@ -1,8 +1,7 @@
 """Changes of observations: of one environment, or of a batch.
 
 A change is a function from the spec of observations to an `ObservationMap`,
-which applies to single observations and to batches. Action masks, the leaf
-`action_mask`, are kept.
+which applies to single observations and to batches.
 """
 
 import math
@@ -15,6 +14,7 @@ from dm_env import specs
 
 from repertory.environments.batches import layout, mask_check, vector_batch
 from repertory.environments.batches.layout import Nest
+from repertory.environments.values.argument_checks import ArgumentError
 from repertory.environments.wrappers import environment_wrapper
 
 
@@ -38,9 +38,7 @@ class ChangedObservations(environment_wrapper.EnvironmentWrapper):
 
   def __init__(self, environment: dm_env.Environment, change: Change):
     super().__init__(environment)
-    self._spec, self._change = keeping_masks(
-      change, environment.observation_spec()
-    )
+    self._spec, self._change = change(environment.observation_spec())
 
   def observation_spec(self) -> Nest:
     return self._spec
@@ -54,7 +52,7 @@ class ChangedBatch(vector_batch.BatchWrapper):
 
   def __init__(self, batch: Any, change: Change):
     super().__init__(batch)
-    self._spec, self._change = keeping_masks(change, batch.observation_spec())
+    self._spec, self._change = change(batch.observation_spec())
 
   def observation_spec(self) -> Nest:
     return self._spec
@@ -91,6 +89,29 @@ def keeping_masks(change: Change, spec: Nest) -> ObservationMap:
     return join(convert(others), observation[name])
 
   return ObservationMap(join(changed_spec, spec[name]), convert_all)
+
+
+def observe_mask(spec: Nest) -> ObservationMap:
+  """Adds the action mask as `allowed`, of float32, which networks do not skip.
+
+  Raises:
+    ArgumentError: If observations have no action mask.
+  """
+  name = mask_check.NAME
+  if not isinstance(spec, Mapping) or name not in spec:
+    raise ArgumentError(
+      'environment', f'expected observations with {name!r}, got {spec}.'
+    )
+  masks = layout.NestLayout(spec[name], name)
+  numbers = masks.unflatten(
+    [specs.BoundedArray(m.shape, np.float32, 0, 1) for m in masks.specs]
+  )
+  to_numbers = masks.mapper([lambda m: m.astype(np.float32)] * len(masks.specs))
+
+  def convert(observation: Mapping[str, Nest]) -> Nest:
+    return {**observation, 'allowed': to_numbers(observation[name])}
+
+  return ObservationMap({**spec, 'allowed': numbers}, convert)
 
 
 def flatten(spec: Nest) -> ObservationMap:

@@ -88,10 +88,19 @@ _CASES = {
     56,
     5,
   ),
+  # Masked actions. 45 moments, of which 44 are steps, because episodes have 40;
+  # an update of 4 unrolls after every fifth one.
+  'masks': (
+    'ppo',
+    'tensor:gates',
+    {'unroll_length': 5, 'batch_size': 4},
+    176,
+    9,
+  ),
 }
 
 
-@pytest.mark.parametrize('name', rare_cases.daily(_CASES, ['impala']))
+@pytest.mark.parametrize('name', rare_cases.daily(_CASES, ['impala', 'masks']))
 def test_learns_what_single_learns_to_the_last_bit(name, tmp_path):
   agent, environment, config, steps, updates = _CASES[name]
   found, saved = {}, {}

@@ -196,6 +196,14 @@ def test_items_are_equal(tmp_path, case):
   _check_items_are_equal(tmp_path, *_CASES[case], factory, 2)
 
 
+@pytest.mark.parametrize('case', ['r2d2', 'impala'])
+def test_items_of_masked_actions_are_equal(tmp_path, case):
+  agent, config = _CASES[case]
+  config = {**config, 'jit_compile': False}
+  factory = registry.make_factory('tensor:gates')
+  _check_items_are_equal(tmp_path, agent, config, factory, 1)
+
+
 def test_items_of_continuous_actions_are_equal(tmp_path):
   config = {'hidden_sizes': (8,), 'num_random_steps': 60}
   _check_items_are_equal(tmp_path, sac, config, follow.Follow, 1)

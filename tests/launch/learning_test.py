@@ -254,6 +254,20 @@ _CASES = {
       ('dqn', 20_000, 'discount=0.5'),
     )
   },
+  # Without masks, three times the steps are too few.
+  **{
+    f'{agent}_gates{suffix}': _Case(
+      agent, f'tensor:gates?masked={masked}', settings, number * steps, *limits,
+      environments=None, episodes=20,
+    )
+    for agent, steps, settings in (
+      ('dqn', 1_500, ''), ('ppo', 5_000, ''),
+      ('r2d2', 6_000, 'samples_per_insert=4'),
+    )
+    for suffix, masked, number, limits in (
+      ('', 'true', 1, (0.95,)), ('_unmasked', 'false', 3, (0, 0.5)),
+    )
+  },
   # An integer of each dial and a float: without the key the return is at most
   # 4.
   'ppo_key': _Case('ppo', _KEY, '', 50_000, 6.5, environments=None),

@@ -1,6 +1,7 @@
 """Tests of action masks against loops over actions."""
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ _GRIP = specs.DiscreteArray(2)
 _NESTED = {'grip': _GRIP, 'dials': [_DIALS]}
 
 
-def _find(actions, mask, **settings):
+def _find(actions, mask, **settings) -> Any:
   spec = specs.EnvironmentSpec(
     {'action_mask': mask, 'x': specs.Array((3,), np.float32)},
     actions,

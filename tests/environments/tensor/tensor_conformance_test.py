@@ -11,6 +11,7 @@ from repertory.environments.tensor import (
   cartpole,
   catch,
   conformance,
+  gates,
   lock,
   minatar,
   pendulum,
@@ -32,6 +33,10 @@ _CASES = {
   'catch': (lambda: catch.TensorCatch(5, 4), {}),
   'cartpole': (cartpole.CartPole, {'xla_tolerance': 1e-6}),
   'pendulum': (pendulum.Pendulum, _PENDULUM),
+  'gates': (
+    gates.Gates,
+    {'num_steps': 90, 'is_random': False, 'end_discounts': None},
+  ),
   'lock': (
     lambda: tensor.TensorPreviousActionAndReward(lock.Lock(key=True)),
     {},
@@ -45,7 +50,7 @@ _CASES = {
   'gymnax/Catch-bsuite': (None, {}),
   'gymnax/Pendulum-v1': (None, {**_PENDULUM, 'row_tolerance': 1e-6}),
 }
-_DAILY = ('catch', 'cartpole', 'breakout', 'gymnax/Catch-bsuite')
+_DAILY = ('catch', 'cartpole', 'gates', 'breakout', 'gymnax/Catch-bsuite')
 
 
 @functools.cache

@@ -214,6 +214,18 @@ def test_masks_fit_the_actions():
     _make('action_mask=possible')
 
 
+def test_masks_are_observed_if_asked():
+  name = 'tensor:gates?observe_mask&flatten'
+  environments = registry.make_batch(name, [0, 1])
+  observation = environments.reset().observation
+  assert observation['observation'].shape == (2, 25 + 32)
+  np.testing.assert_array_equal(
+    observation['observation'][:, 25:], observation['action_mask']
+  )
+  with pytest.raises(argument_checks.ArgumentError, match="'action_mask', got"):
+    _make('observe_mask')
+
+
 def test_compiled_environments_take_no_wrappers():
   factory = registry.make_factory('tensor:catch?frame_stack=2')
   assert factory.make_batch([0]).observation_spec().shape == (10, 5, 2)
