@@ -241,23 +241,31 @@ def draw_actions(
   return drawn.astype(spec.dtype)
 
 
+def check_masks(
+  environments: Any, timestep: dm_env.TimeStep
+) -> mask_check.MaskCheck | None:
+  """Checks that action masks allow actions; returns them, if there are any."""
+  spec = environments.observation_spec()
+  if not isinstance(spec, Mapping) or mask_check.NAME not in spec:
+    return None
+  masks = mask_check.MaskCheck(spec, environments.action_spec())
+  stuck = masks.observe(timestep.observation, timestep.step_type == _LAST)
+  assert stuck is None, f'The action mask of slot {stuck} must allow an action.'
+  return masks
+
+
 def replace_masked(
   environments: Any, timestep: dm_env.TimeStep, actions: Any
 ) -> None:
   """Draws other actions, in place, where `actions` of a batch are masked."""
-  spec = environments.observation_spec()
-  if not isinstance(spec, Mapping) or mask_check.NAME not in spec:
+  masks = check_masks(environments, timestep)
+  if masks is None:
     return
   random = np.random.default_rng(0)
-  masks = mask_check.MaskCheck(spec, environments.action_spec())
-  last = timestep.step_type == _LAST
-  stuck = masks.observe(timestep.observation, last)
-  assert stuck is None, f'The action mask of slot {stuck} must allow an action.'
-  while found := masks.find_masked(actions, last):
+  spec = tree.flatten(environments.action_spec())
+  while found := masks.find_masked(actions, timestep.step_type == _LAST):
     slot, _ = found
-    for leaf, leaf_spec in zip(
-      tree.flatten(actions), tree.flatten(environments.action_spec())
-    ):
+    for leaf, leaf_spec in zip(tree.flatten(actions), spec):
       leaf[slot] = draw_actions(leaf_spec, 1, random)[0]
 
 

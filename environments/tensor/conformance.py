@@ -68,11 +68,8 @@ class TensorEnvironmentConformance:
     step = _graph(environment.step)
     state, timestep = _graph(environment.reset)(self.start_state())
     timesteps = [timestep]
-    for drawn in self.draw_actions():
-      action = tree.map_structure(lambda leaf: leaf.numpy(), drawn)
-      seen = tree.map_structure(lambda leaf: leaf.numpy(), timestep)
-      conformance.replace_masked(environment, seen, action)
-      state, timestep = step(state, tree.map_structure(tf.constant, action))
+    for action in self.draw_actions():
+      state, timestep = step(state, action)
       timesteps.append(timestep)
     return tree.map_structure(lambda tensor: tensor.numpy(), timesteps)
 
@@ -88,6 +85,7 @@ class TensorEnvironmentConformance:
       assert leaf.dtype.itemsize <= 4, f'{leaf} is not of single precision.'
     for timestep in timesteps:
       conformance.check_form(environment, timestep)
+      conformance.check_masks(environment, timestep)
     conformance.check_ends(timesteps, self.end_discounts)
     if self.is_random:
       first, _ = environment.reset(self.start_state())
