@@ -1,10 +1,11 @@
 """Action masks: the discrete actions that an observation allows.
 
 A mask is the leaf `action_mask` of the observation, of bools that are true for
-allowed choices. For an integer with n choices it is `[n]`, for an array of
-integers their concatenated masks, and for an action of several parts a nest of
-such masks with the structure of the action. Where an agent rates combinations,
-an array of K integers may instead have a mask of these, `[n_1, …, n_K]`.
+allowed choices. For an integer with n choices it is `[n]`, and for an array of
+integers their concatenated masks, or `[..., n]` if all have n choices. An
+action of several parts has a nest of such masks, of its structure. Where an
+agent rates combinations, an array of K integers may instead have a mask of
+these, `[n_1, …, n_K]`; `[2, 2]` is that of two integers with two choices each.
 
 Networks assign `MASKED` to masked actions, so maxima, softmax policies and
 gradients ignore them. If no choice is allowed, as after the end of an episode
@@ -160,6 +161,8 @@ def _sizes_of(
   options: dict[tuple[int, ...], list[int]] = {(sum(sizes),): sizes}
   if combined and len(sizes) > 1:
     options[tuple(sizes)] = [math.prod(sizes)]
+  if len(set(sizes)) == 1:
+    options[(*part.spec.shape, sizes[0])] = sizes
   if mask_spec.dtype != np.bool_ or mask_spec.shape not in options:
     shapes = ' or '.join(map(str, options))
     raise ValueError(

@@ -7,12 +7,17 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras, gymnasium_sources
+from repertory.environments.batches import mask_check, vector_batch
+from repertory.environments.batches.layout import Nest
 from repertory.environments.registry import name_options
 from repertory.environments.values import argument_checks
 
 OPTIONS = (
   name_options.Option(
     'threads', 0, "Threads per batch; 0 for EnvPool's default", maximum=1024
+  ),
+  name_options.Option(
+    'action_mask', None, 'Entry of the info that is the action mask', kind=str
   ),
 )
 
@@ -50,7 +55,37 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
         seed=argument_checks.combine_seeds(seeds),
       )
       spaces = pool.observation_space, pool.action_space
+    if pool.config['max_num_players'] > 1:
+      raise argument_checks.ArgumentError(
+        'id',
+        f'expected a game of one player, got {environment_id!r} of '
+        f'{pool.config["max_num_players"]}.',
+      )
     super().__init__(pool, len(seeds), spaces)
+    self._mask_name = settings['action_mask']
+    if self._mask_name is not None:
+      self.observation_spec = {
+        'observation': self.observation_spec,
+        mask_check.NAME: mask_check.spec_of(self.action_spec),
+      }
+
+  def reset(self) -> Nest:
+    return self._with_mask(super().reset())
+
+  def step(self, actions, ended):
+    result = super().step(actions, ended)
+    return result._replace(observation=self._with_mask(result.observation))
+
+  def _with_mask(self, observation: Nest) -> Nest:
+    if self._mask_name is None:
+      return observation
+    if self._mask_name not in self._infos:
+      raise vector_batch.EnvironmentContractError(
+        f'expected {self._mask_name!r} in the info, found the keys '
+        f'{list(self._infos)}.'
+      )
+    mask = self._infos[self._mask_name].astype(np.bool_)
+    return {'observation': observation, mask_check.NAME: mask}
 
   def close(self) -> None:
     """Stops the threads; the pool must not be referenced elsewhere."""

@@ -79,7 +79,8 @@ class VectorEnvSource(vector_batch.VectorSource):
   def reset(self) -> Nest:
     settings = {} if self._seed is None else {'seed': self._seed}
     self._seed = None
-    return self._copy(self._shift(self._env.reset(**settings)[0]))
+    observation, self._infos = self._env.reset(**settings)
+    return self._copy(self._shift(observation))
 
   def step(self, actions, ended):
     results = self._env.step(self._encode(actions))

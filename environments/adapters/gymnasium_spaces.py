@@ -1,5 +1,6 @@
 """Conversion of Gymnasium spaces to dm_env specs, and of their values."""
 
+import functools
 import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,7 +9,7 @@ import numpy as np
 from dm_env import specs
 
 from repertory.environments.adapters import extras
-from repertory.environments.batches import layout
+from repertory.environments.batches import layout, mask_check
 from repertory.environments.batches.layout import Nest
 from repertory.environments.values import casting
 from repertory.environments.values.argument_checks import ArgumentError
@@ -40,7 +41,7 @@ def make_codec(space: Any, place: str, is_batch: bool = False) -> Codec:
   not. A `Box` that is unbounded on all sides becomes an `Array`; any other
   `Box` and the multi-spaces become a `BoundedArray`. `Dict` and `Tuple` become
   nests. Messages have the path of the space, such as
-  `observation_space['camera']`.
+  `observation_space['camera']`. Zeros and ones of an action mask become bools.
 
   Args:
     space: The space of one environment.
@@ -52,6 +53,7 @@ def make_codec(space: Any, place: str, is_batch: bool = False) -> Codec:
   """
   spaces = import_gymnasium().spaces
   starts: list[Any] = []  # Of each leaf.
+  masks = f'observation_space[{mask_check.NAME!r}]'
 
   def visit(space: Any, path: str) -> Nest:
     if isinstance(space, spaces.Dict):
@@ -62,7 +64,8 @@ def make_codec(space: Any, place: str, is_batch: bool = False) -> Codec:
       return tuple(visit(one, f'{path}[{i}]') for i, one in parts)
     is_discrete = isinstance(space, spaces.Discrete)
     starts.append(space.start if is_discrete else 0)
-    return _make_spec(spaces, space, path)
+    spec = _make_spec(spaces, space, path)
+    return _as_mask(spec) if path.startswith(masks) else spec
 
   nest = layout.NestLayout(spec := visit(space, place), place)
   convert = _shift if is_batch else _check
@@ -95,11 +98,27 @@ def _make_spec(spaces: Any, space: Any, path: str) -> specs.Array:
   )
 
 
+def _as_mask(spec: specs.Array) -> specs.Array:
+  """Returns the spec of bools of an action mask of zeros and ones."""
+  bounds = (getattr(spec, name, None) for name in ('minimum', 'maximum'))
+  if all(np.all(bound == i) for i, bound in enumerate(bounds)):
+    return specs.Array(spec.shape, np.bool_, spec.name)
+  return spec
+
+
+def _to_mask(path: str, value: Any) -> np.ndarray:
+  mask = np.asarray(value)
+  if mask.dtype != np.bool_ and not ((mask == 0) | (mask == 1)).all():
+    raise ValueError(f'{path}: expected zeros and ones, found {mask}.')
+  return mask.astype(np.bool_)
+
+
 def _shift(
   path: str, spec: specs.Array, start: Any, change: Callable[[Any, Any], Any]
 ) -> Callable[[Any], Any]:
   """Returns the conversion of a leaf `[B, ...]`, by the start of its space."""
-  del path, spec
+  if spec.dtype == np.bool_:
+    return functools.partial(_to_mask, path)
   return (lambda value: change(value, start)) if start else lambda value: value
 
 
@@ -108,8 +127,11 @@ def _check(
 ) -> Callable[[Any], Any]:
   """Returns the check and conversion of a leaf of one environment."""
   shape, dtype = spec.shape, spec.dtype
+  is_mask = dtype == np.bool_
 
   def convert_array(value: Any) -> Any:
+    if is_mask:
+      value = _to_mask(path, value)
     exact = type(value) is np.ndarray and value.dtype == dtype
     if exact and value.shape == shape:
       return value

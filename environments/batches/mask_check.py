@@ -90,21 +90,27 @@ def spec_of(action_spec: Nest) -> Nest:
 
 def _make_part(path: str, spec: Any, mask: specs.Array) -> _Part:
   sizes = _sizes_of(path, spec)
-  minimum = np.broadcast_to(spec.minimum, spec.shape).ravel().astype(np.int64)
-  shapes = [(sum(sizes),), *([tuple(sizes)] if len(sizes) > 1 else [])]
+  shapes = [(sum(sizes),)]
+  if len(set(sizes)) == 1:
+    shapes.append((*spec.shape, sizes[0]))
+  is_combined = mask.shape not in shapes
+  if len(sizes) > 1:
+    shapes.append(tuple(sizes))
+  shapes = list(dict.fromkeys(shapes))
   if mask.dtype != np.bool_ or mask.shape not in shapes:
     raise ArgumentError(
       path,
       f'expected bools of shape {" or ".join(map(str, shapes))}, got {mask!r}.',
     )
-  is_combined = mask.shape != shapes[0]
+  minimum = np.broadcast_to(spec.minimum, spec.shape).ravel().astype(np.int64)
   starts = np.cumsum([0, *sizes[:-1]])  # Of the integers' masks.
   strides = np.cumprod([1, *sizes[:0:-1]])[::-1]
 
   def has_choice(masks: np.ndarray) -> np.ndarray:
+    flat = masks.reshape(len(masks), -1)
     if is_combined:
-      return masks.reshape(len(masks), -1).any(1)
-    return np.logical_or.reduceat(masks, starts, axis=1).all(1)
+      return flat.any(1)
+    return np.logical_or.reduceat(flat, starts, axis=1).all(1)
 
   def is_allowed(masks: np.ndarray, actions: np.ndarray) -> np.ndarray:
     steps = actions.reshape(len(actions), -1) - minimum  # [B, K]

@@ -54,6 +54,14 @@ CASES = (
   Case('envpool:Pong-v5?threads=1', (), 20, alone=False),
   Case('envpool:CheetahRun-v1', (), 20, alone=False),
   Case('envpool:CarRacing-v2', (), 20, alone=False),
+  Case('envpool:Jumanji/Game2048-v1', (), 40, alone=False),
+  Case('envpool:Jumanji/BinPack-v2', (0,), 60, alone=False),
+  Case(
+    'envpool:Play2048-v1?action_mask=legal_action_mask', (), 20, alone=False
+  ),
+  Case('envpool:MiniGrid-DoorKey-5x5-v0', (), 20, alone=False),
+  Case('envpool:FetchReach-v4', (1,), 60, alone=False),
+  Case('envpool:BigfishEasy-v0', (0,), 80, alone=False),
   Case('dm_control:cartpole/swingup', (1,), 1010),
   Case('dm_control:cartpole/swingup?nested=true', (), 20),
   Case('bsuite:catch/0', (0,)),
@@ -81,6 +89,12 @@ _OF_A_FAMILY = ('test_calls',)
 def _require(name):
   if name.startswith('dm_control:'):
     pytest.importorskip('dm_control')  # Python 3.13 has none.
+  prefix, _, environment_id = name.partition('?')[0].partition(':')
+  if prefix == 'envpool':
+    # Older versions of Python have one with fewer suites.
+    known = pytest.importorskip('envpool').list_all_envs()
+    if environment_id not in known:
+      pytest.skip(f'There is no {environment_id}.')
 
 
 def pytest_generate_tests(metafunc):

@@ -72,6 +72,19 @@ def test_choices_of_each_integer_follow_each_other():
   np.testing.assert_array_equal(found, expected)
 
 
+def test_equal_integers_may_have_a_row_each():
+  actions = specs.BoundedArray((2, 3), np.int32, 0, 3)
+  rows, flat = (
+    _find(actions, _bools(*shape), combined=False)
+    for shape in ((2, 3, 4), (24,))
+  )
+  drawn = tf.constant(_draw(5, 2, 3, 4))
+  np.testing.assert_array_equal(
+    rows({'action_mask': drawn}),
+    flat({'action_mask': tf.reshape(drawn, [5, 24])}),
+  )
+
+
 @pytest.mark.parametrize(
   ('actions', 'mask', 'settings', 'problem'),
   [
