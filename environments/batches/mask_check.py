@@ -90,7 +90,7 @@ def spec_of(action_spec: Nest) -> Nest:
 
 def _make_part(path: str, spec: Any, mask: specs.Array) -> _Part:
   sizes = _sizes_of(path, spec)
-  shapes = [(sum(sizes),)]
+  shapes: list[tuple[int, ...]] = [(sum(sizes),)]
   if len(set(sizes)) == 1:
     shapes.append((*spec.shape, sizes[0]))
   is_combined = mask.shape not in shapes
