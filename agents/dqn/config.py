@@ -10,7 +10,7 @@ from repertory.components.config import settings
 
 @dataclasses.dataclass(frozen=True)
 class DQNConfig(
-  replay_config.TransitionReplayConfig,
+  replay_config.HindsightConfig,
   agent_config.CategoricalConfig,
   agent_config.EpsilonConfig,
 ):

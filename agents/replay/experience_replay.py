@@ -17,6 +17,7 @@ from repertory.components import (
   specs,
   types,
 )
+from repertory.components.config.settings import SettingError
 from repertory.components.transports import experience as experience_lib
 
 
@@ -94,7 +95,20 @@ class TransitionReplayBuilder(builder.Builder):
   @property
   def transitions(self) -> adders.Transitions:
     """Kind of the items."""
-    return adders.Transitions(self.config.n_step, self.config.discount)
+    config = self.config
+    number = getattr(config, 'hindsight_goals', 0)
+    if not number:
+      return adders.Transitions(config.n_step, config.discount)
+    if config.n_step != 1:
+      raise SettingError(
+        'n_step', f'must be 1 with hindsight_goals, got {config.n_step}.'
+      )
+    return adders.HindsightTransitions(
+      1,
+      config.discount,
+      num_goals=number,
+      strategy=config.hindsight_strategy,
+    )
 
   def experience(self, spec, num_environments) -> experience_lib.Experience:
     return describe(self.config, self.transitions, spec, num_environments)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from typing import Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.components.config import settings
@@ -76,4 +77,25 @@ class TransitionReplayConfig(ReplayConfig, agent_config.NetworkConfig):
 
   n_step: config_checks.PositiveInt = settings.field(
     1, 'n of n-step transitions.'
+  )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class HindsightConfig(TransitionReplayConfig):
+  """Settings of an agent that may learn from achieved goals."""
+
+  hindsight_goals: config_checks.NonNegativeInt = settings.field(
+    0,
+    'k, copies of each transition with goals that its episode achieved; 0 for '
+    'none. HER, arXiv:1707.01495, has 4. Each step makes 1 + k items.',
+  )
+  hindsight_strategy: Literal['future', 'final', 'episode'] = settings.field(
+    'future',
+    "Source of these goals: states after the transition ('future'), the last "
+    "state ('final'), or any state of the episode ('episode').",
+  )
+  hindsight_reward: str | None = settings.field(
+    None,
+    'Import path, module:function, of rewards [N] of achieved and desired '
+    "goals [N, ...]; None for the environment's compute_reward.",
   )

@@ -10,7 +10,7 @@ from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class SACConfig(replay_config.TransitionReplayConfig):
+class SACConfig(replay_config.HindsightConfig):
   """Settings of SAC, with the sources of their defaults.
 
   "The paper" is arXiv:1812.05905, which samples uniformly.

@@ -9,7 +9,7 @@ from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True)
-class TD3Config(replay_config.TransitionReplayConfig):
+class TD3Config(replay_config.HindsightConfig):
   """Settings of TD3, with the sources of their defaults.
 
   "The paper" is arXiv:1802.09477, which samples uniformly, "the authors" the

@@ -1,11 +1,17 @@
 """Adders, which convert time steps to replay items."""
 
 from repertory.components.adders.adder import Adder, ItemSpec
+from repertory.components.adders.hindsight import (
+  HindsightAdder,
+  HindsightTransitions,
+)
 from repertory.components.adders.sequence import SequenceAdder, Sequences
 from repertory.components.adders.transition import TransitionAdder, Transitions
 
 __all__ = [
   'Adder',
+  'HindsightAdder',
+  'HindsightTransitions',
   'ItemSpec',
   'SequenceAdder',
   'Sequences',

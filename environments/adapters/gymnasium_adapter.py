@@ -201,6 +201,12 @@ class GymnasiumAdapter(dm_env.Environment):
   def close(self) -> None:
     self._env.close()
 
+  def __getattr__(self, name: str) -> Any:
+    """Returns methods of a `GoalEnv`, see `launch.experiments.goals`."""
+    if name in ('compute_reward', 'compute_terminated'):
+      return getattr(self._env.unwrapped, name)
+    raise AttributeError(name)
+
   def _cast(self, reward: Any, observation: Any) -> tuple[float, Nest]:
     try:
       if type(reward) is not float:

@@ -1,0 +1,97 @@
+"""Outcomes of goals for hindsight, from environments or functions of users."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import tree
+
+from repertory.components import adders, specs, types
+from repertory.components.adders import hindsight
+from repertory.components.config import import_paths
+from repertory.components.config.settings import SettingError
+from repertory.components.transports import experience as experience_lib
+
+_REWARD = 'hindsight_reward'
+
+
+@dataclasses.dataclass(frozen=True)
+class MakeOutcomes:
+  """Makes the function of outcomes of goals, in any process.
+
+  Attributes:
+    environment_factory: Makes an environment of a seed.
+    reward: Import path of a function of rewards; None for the methods
+      `compute_reward` and, if there is one, `compute_terminated` of the
+      environment, which take arrays `[N, ...]` as those of Gymnasium-Robotics.
+  """
+
+  environment_factory: Callable[[int], Any]
+  reward: str | None = None
+
+  def __call__(self) -> hindsight.GoalOutcomes:
+    """Returns the function.
+
+    Raises:
+      SettingError: If there is none.
+    """
+    if self.reward is not None:
+      return self._from_path(self.reward)
+    environment = self.environment_factory(0)
+    compute_reward = getattr(environment, 'compute_reward', None)
+    if compute_reward is None:
+      raise SettingError(
+        _REWARD,
+        'must be set, because the environment has no method compute_reward, '
+        'got None. Set the import path of a function of achieved and desired '
+        'goals.',
+      )
+    compute_terminated = getattr(environment, 'compute_terminated', None)
+
+    def outcomes(achieved: types.Nest, desired: types.Nest):
+      terminated = None
+      if compute_terminated is not None:
+        found = np.asarray(compute_terminated(achieved, desired, {}), bool)
+        terminated = np.broadcast_to(found, [len(tree.flatten(achieved)[0])])
+      return compute_reward(achieved, desired, {}), terminated
+
+    return outcomes
+
+  def _from_path(self, path: str) -> hindsight.GoalOutcomes:
+    try:
+      function = import_paths.find(path)
+    except import_paths.ImportPathError as error:
+      raise SettingError(
+        _REWARD, f'must be module:function, got {path!r}, but {error}'
+      ) from error
+    return lambda achieved, desired: (function(achieved, desired), None)
+
+
+def bind(
+  experience: experience_lib.Experience,
+  spec: specs.EnvironmentSpec,
+  environment_factory: Callable[[int], Any],
+  config: Any,
+  seed: int,
+) -> experience_lib.Experience:
+  """Returns an experience whose items have outcomes of goals, if they need any.
+
+  Raises:
+    SettingError: If the function of outcomes is missing, or its results do not
+      fit.
+  """
+  items = experience.items
+  if not isinstance(items, adders.HindsightTransitions):
+    return experience
+  make = MakeOutcomes(environment_factory, config.hindsight_reward)
+  goals = specs.zeros(spec.observations[hindsight.ACHIEVED], 3)
+  rewards, _ = make()(goals, goals)
+  if np.shape(rewards) != (3,):
+    raise SettingError(
+      _REWARD,
+      'must be a function of arrays [N, ...] that returns rewards [N], got '
+      f'shape {np.shape(rewards)} for 3 goals.',
+    )
+  items = dataclasses.replace(items, make_outcomes=make, seed=seed)
+  return dataclasses.replace(experience, items=items)
