@@ -1,12 +1,20 @@
 """Adders, which convert time steps to replay items."""
 
-from repertory.components.adders.adder import Adder, ItemSpec
-from repertory.components.adders.hindsight import (
-  HindsightAdder,
-  HindsightTransitions,
-)
-from repertory.components.adders.sequence import SequenceAdder, Sequences
-from repertory.components.adders.transition import TransitionAdder, Transitions
+from typing import TYPE_CHECKING
+
+from repertory.components.config import lazy_imports
+
+if TYPE_CHECKING:
+  from repertory.components.adders.adder import Adder, ItemSpec
+  from repertory.components.adders.hindsight import (
+    HindsightAdder,
+    HindsightTransitions,
+  )
+  from repertory.components.adders.sequence import SequenceAdder, Sequences
+  from repertory.components.adders.transition import (
+    TransitionAdder,
+    Transitions,
+  )
 
 __all__ = [
   'Adder',
@@ -18,3 +26,5 @@ __all__ = [
   'TransitionAdder',
   'Transitions',
 ]
+
+__getattr__, __dir__ = lazy_imports.modules(__name__)

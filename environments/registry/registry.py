@@ -10,7 +10,7 @@ import dm_env
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
 from repertory.environments.batches import batch, vector_batch
-from repertory.environments.registry import families, wrapping
+from repertory.environments.registry import families
 from repertory.environments.values.argument_checks import ArgumentError
 
 if TYPE_CHECKING:
@@ -125,11 +125,16 @@ class EnvironmentFactory:
     family, match = found
     options = family.options()
     settings = {option.name: option.default for option in options}
-    given, wrapped = wrapping.parse(self.name, options)
-    settings |= given
     if self.renders and family.has_render_mode:
       settings['render_mode'] = 'rgb_array'
-    return wrapping.wrap(family.makers(match.groupdict(), settings), wrapped)
+    if bare == self.name:
+      return family.makers(match.groupdict(), settings)
+    # Most names have no options.
+    from repertory.environments.registry import wrapping  # noqa: PLC0415
+
+    given, wrapped = wrapping.parse(self.name, options)
+    makers = family.makers(match.groupdict(), {**settings, **given})
+    return wrapping.wrap(makers, wrapped)
 
   @property
   def _is_plain(self) -> bool:

@@ -38,8 +38,8 @@ def _change(option: name_options.Option, change: Callable) -> Wrapper:
 
   return Wrapper(
     option,
-    lambda e, value: wrappers.ChangedObservations(e, find(value)),
-    lambda b, value: wrappers.ChangedBatch(b, find(value)),
+    lambda env, value: wrappers.ChangedObservations(env, find(value)),
+    lambda batch, value: wrappers.ChangedBatch(batch, find(value)),
   )
 
 
@@ -80,20 +80,20 @@ WRAPPERS = {
       name_options.Option(
         'frame_stack', None, 'Stack the last observations', 1, 1024, int
       ),
-      wrappers.FrameStack,
-      wrappers.BatchFrameStack,
+      lambda env, value: wrappers.FrameStack(env, value),
+      lambda batch, value: wrappers.BatchFrameStack(batch, value),
     ),
     Wrapper(
       name_options.Option(
         'action_repeat', None, 'Repeat each action', 1, _MAX, int
       ),
-      wrappers.ActionRepeat,
+      lambda env, value: wrappers.ActionRepeat(env, value),
     ),
     Wrapper(
       name_options.Option(
         'time_limit', None, 'Truncate episodes after steps', 1, _MAX, int
       ),
-      wrappers.StepLimit,
+      lambda env, value: wrappers.StepLimit(env, value),
     ),
     Wrapper(
       name_options.Option(
@@ -105,13 +105,13 @@ WRAPPERS = {
       name_options.Option(
         'discretize', None, 'Values of each float of actions', 2, 65_536, int
       ),
-      wrappers.DiscretizedActions,
+      lambda env, value: wrappers.DiscretizedActions(env, value),
     ),
     Wrapper(
       name_options.Option(
         'action_mask', None, 'Key of the action mask', kind=str
       ),
-      wrappers.ActionMask,
+      lambda env, value: wrappers.ActionMask(env, value),
     ),
     _change(
       name_options.Option(

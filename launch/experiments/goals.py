@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import tree
 
-from repertory.components import adders, specs, types
+from repertory.components import specs, types
 from repertory.components.adders import hindsight
 from repertory.components.config import import_paths
 from repertory.components.config.settings import SettingError
 from repertory.components.transports import experience as experience_lib
+from repertory.launch.experiments import experiment as experiment_lib
 
 _REWARD = 'hindsight_reward'
 
@@ -71,20 +72,17 @@ class MakeOutcomes:
 def bind(
   experience: experience_lib.Experience,
   spec: specs.EnvironmentSpec,
-  environment_factory: Callable[[int], Any],
-  config: Any,
-  seed: int,
+  experiment: experiment_lib.Experiment,
 ) -> experience_lib.Experience:
-  """Returns an experience whose items have outcomes of goals, if they need any.
+  """Returns the experience of HER with the outcomes of goals.
 
   Raises:
     SettingError: If the function of outcomes is missing, or its results do not
       fit.
   """
-  items = experience.items
-  if not isinstance(items, adders.HindsightTransitions):
-    return experience
-  make = MakeOutcomes(environment_factory, config.hindsight_reward)
+  make = MakeOutcomes(
+    experiment.environment_factory, experiment.builder.config.hindsight_reward
+  )
   goals = specs.zeros(spec.observations[hindsight.ACHIEVED], 3)
   rewards, _ = make()(goals, goals)
   if np.shape(rewards) != (3,):
@@ -93,5 +91,6 @@ def bind(
       'must be a function of arrays [N, ...] that returns rewards [N], got '
       f'shape {np.shape(rewards)} for 3 goals.',
     )
-  items = dataclasses.replace(items, make_outcomes=make, seed=seed)
+  items: Any = experience.items
+  items = dataclasses.replace(items, make_outcomes=make, seed=experiment.seed)
   return dataclasses.replace(experience, items=items)

@@ -12,7 +12,7 @@ from repertory.components import offline, specs, transports
 from repertory.components.config.settings import SettingError, text_of
 from repertory.components.transports import experience as experience_lib
 from repertory.environments import wrappers
-from repertory.launch.experiments import directories, goals
+from repertory.launch.experiments import directories
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.platform import machine_memory
 
@@ -43,13 +43,12 @@ def describe(
     smallest_batch: See `Topology.smallest_batch`.
   """
   num_environments = experiment.num_environments
-  experience = goals.bind(
-    experiment.builder.experience(spec, num_environments),
-    spec,
-    experiment.environment_factory,
-    experiment.builder.config,
-    experiment.seed,
-  )
+  experience = experiment.builder.experience(spec, num_environments)
+  if getattr(experiment.builder.config, 'hindsight_goals', 0):
+    # Most runs have no goals.
+    from repertory.launch.experiments import goals  # noqa: PLC0415
+
+    experience = goals.bind(experience, spec, experiment)
   if experiment.demonstration_fraction:
     experience = experience.with_demonstrations(
       experiment.demonstration_fraction
