@@ -10,7 +10,7 @@ import tensorflow as tf
 from repertory.components.config import settings
 
 # Initial b_g, which favors the identity: the paper, section 3.2.
-GATE_BIAS = 2.0
+_GATE_BIAS = 2.0
 # Width of the hidden layer after attention, in units of the core's.
 _HIDDEN_FACTOR = 4
 _MASKED_SCORE = -1e30
@@ -59,8 +59,10 @@ class GTrXL(snt.RNNCore):
       )
     self._size = size
     self._window = window
-    self._project = _linear(size)
-    self._layers = [_Layer(size, heads, window) for _ in range(layers)]
+    self._project = _linear('project', size)
+    self._layers = [
+      _Layer(size, heads, window, name=f'layer_{i}') for i in range(layers)
+    ]
 
   def initial_state(self, batch_size, **kwargs) -> GTrXLState:
     """Returns an empty memory."""
@@ -104,14 +106,20 @@ class GTrXL(snt.RNNCore):
 class _Layer(snt.Module):
   """Attention and a perceptron, each after layer normalization, and gated."""
 
-  def __init__(self, size: int, heads: int, window: int):
-    super().__init__(name='layer')
+  def __init__(self, size: int, heads: int, window: int, name: str):
+    super().__init__(name=name)
     self._attention = _RelativeAttention(size, heads, window)
     self._perceptron = snt.Sequential(
-      [_linear(_HIDDEN_FACTOR * size), tf.nn.relu, _linear(size)]
+      [
+        _linear('hidden', _HIDDEN_FACTOR * size),
+        tf.nn.relu,
+        _linear('output', size),
+      ]
     )
-    self._norms = [snt.LayerNorm(-1, True, True) for _ in range(2)]
-    self._gates = [_Gate(size) for _ in range(2)]
+    self._norms = [
+      snt.LayerNorm(-1, True, True, name=f'norm_{i}') for i in range(2)
+    ]
+    self._gates = [_Gate(size, name=f'gate_{i}') for i in range(2)]
 
   def __call__(
     self, x: tf.Tensor, context: tf.Tensor, allowed: tf.Tensor
@@ -131,11 +139,11 @@ class _RelativeAttention(snt.Module):
     self._shape = heads, size // heads
     self._window = window
     self._distances = _encode_distances(window, size)
-    self._query, self._key, self._value, self._position = (
-      snt.Linear(size, with_bias=False, name=name)
-      for name in ('query', 'key', 'value', 'position')
+    self._query, self._key, self._value = (
+      _linear(name, size, with_bias=False) for name in ('query', 'key', 'value')
     )
-    self._output = _linear(size)
+    self._position = snt.Linear(size, with_bias=False, name='position')
+    self._output = _linear('output', size)
     self._content_bias = tf.Variable(tf.zeros(self._shape), name='u')
     self._position_bias = tf.Variable(tf.zeros(self._shape), name='v')
 
@@ -149,12 +157,14 @@ class _RelativeAttention(snt.Module):
     Returns:
       `[B, T, D]`.
     """
-    queries = self._split(self._query, context[:, self._window :])
-    keys = self._split(self._key, context)
-    values = self._split(self._value, context)  # [B, M + T, N, D / N]
-    positions = tf.reshape(
-      self._position(tf.constant(self._distances)), [-1, *self._shape]
-    )  # [M + 1, N, D / N]
+    length = context.shape[1] - self._window
+    queries = self._split(self._query(context[:, -length:]), length)
+    keys, values = (
+      self._split(linear(context), context.shape[1])
+      for linear in (self._key, self._value)
+    )  # [B, M + T, N, D / N]
+    positions = self._position(tf.constant(self._distances))
+    positions = tf.reshape(positions, [-1, *self._shape])  # [M + 1, N, D / N]
     scores = tf.einsum('btnd,bknd->bntk', queries + self._content_bias, keys)
     scores += _align(
       tf.einsum('btnd,mnd->bntm', queries + self._position_bias, positions)
@@ -163,25 +173,22 @@ class _RelativeAttention(snt.Module):
     weights = tf.nn.softmax(tf.where(allowed[:, None], scores, _MASKED_SCORE))
     attended = tf.einsum('bntk,bknd->btnd', weights, values)
     size = self._shape[0] * self._shape[1]
-    return self._output(tf.reshape(attended, [-1, queries.shape[1], size]))
+    return self._output(tf.reshape(attended, [-1, length, size]))
 
-  def _split(self, linear: snt.Linear, x: tf.Tensor) -> tf.Tensor:
-    """Applies a layer to `[B, K, D]` and splits its outputs into heads."""
-    return snt.BatchApply(
-      snt.Sequential([linear, lambda y: tf.reshape(y, [-1, *self._shape])])
-    )(x)
+  def _split(self, x: tf.Tensor, length: int) -> tf.Tensor:
+    """Splits `[B, K, D]` into heads `[B, K, N, D / N]`."""
+    return tf.reshape(x, [-1, length, *self._shape])
 
 
 class _Gate(snt.Module):
   """Gate of the type of a GRU, g(x, y): the paper, section 3.2."""
 
-  def __init__(self, size: int):
-    super().__init__(name='gate')
-    self._size = size
-    self._of_y = _linear(3 * size, with_bias=False)
-    self._of_x = _linear(2 * size, with_bias=False)
-    self._of_reset_x = _linear(size, with_bias=False)
-    self._bias = tf.Variable(tf.fill([size], GATE_BIAS), name='b_g')
+  def __init__(self, size: int, name: str):
+    super().__init__(name=name)
+    self._of_y = _linear('of_y', 3 * size, with_bias=False)
+    self._of_x = _linear('of_x', 2 * size, with_bias=False)
+    self._of_reset_x = _linear('of_reset_x', size, with_bias=False)
+    self._bias = tf.Variable(tf.fill([size], _GATE_BIAS), name='b_g')
 
   def __call__(self, x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
     r_y, z_y, h_y = tf.split(self._of_y(y), 3, axis=-1)
@@ -192,10 +199,10 @@ class _Gate(snt.Module):
     return (1 - z) * x + z * h
 
 
-def _linear(size: int, with_bias: bool = True) -> snt.BatchApply:
+def _linear(name: str, size: int, with_bias: bool = True) -> snt.BatchApply:
   """Returns a linear layer of `[B, T, D]`."""
   # A product of matrices, whose gradient is one as well.
-  return snt.BatchApply(snt.Linear(size, with_bias))
+  return snt.BatchApply(snt.Linear(size, with_bias, name=name))
 
 
 def _encode_distances(window: int, size: int) -> np.ndarray:
