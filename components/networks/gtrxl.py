@@ -28,7 +28,7 @@ class GTrXLState(NamedTuple):
   is_valid: tf.Tensor
 
 
-class GTrXL(snt.RNNCore):
+class GTrXL(snt.Module):
   """Gated Transformer-XL (https://arxiv.org/abs/1910.06764).
 
   A stack of layers whose sublayers, attention and a perceptron, read normalized
@@ -39,7 +39,13 @@ class GTrXL(snt.RNNCore):
   """
 
   def __init__(
-    self, size: int, *, layers: int, heads: int, window: int, name='gtrxl'
+    self,
+    size: int,
+    *,
+    layers: int,
+    heads: int,
+    window: int,
+    name: str = 'gtrxl',
   ):
     """Takes the sizes.
 
@@ -64,7 +70,7 @@ class GTrXL(snt.RNNCore):
       _Layer(size, heads, window, name=f'layer_{i}') for i in range(layers)
     ]
 
-  def initial_state(self, batch_size, **kwargs) -> GTrXLState:
+  def initial_state(self, batch_size: int) -> GTrXLState:
     """Returns an empty memory."""
     shape = len(self._layers), self._window, self._size
     return GTrXLState(
@@ -72,11 +78,11 @@ class GTrXL(snt.RNNCore):
     )
 
   def __call__(
-    self, inputs: tf.Tensor, prev_state: GTrXLState
+    self, inputs: tf.Tensor, state: GTrXLState
   ) -> tuple[tf.Tensor, GTrXLState]:
     """Maps inputs `[B, ...]` and the memory to outputs `[B, D]` and memory."""
     first = tf.zeros_like(inputs[None, :, 0], tf.bool)  # [1, B]
-    outputs, state = self.unroll(inputs[None], first, prev_state)
+    outputs, state = self.unroll(inputs[None], first, state)
     return outputs[0], state
 
   def unroll(

@@ -18,7 +18,7 @@ from repertory.components.networks import (
 )
 from repertory.components.runtime import data_parallel, numpy_functions
 
-# A `snt.RNNCore`, whose results are untyped.
+# With the interface of `snt.RNNCore`, whose results are untyped.
 Core: TypeAlias = Any
 
 CORES = {
