@@ -26,7 +26,7 @@ def make_network(
 
   Args:
     spec: Environment spec with discrete or continuous actions.
-    config: Config with `core`, `core_size` and `image_torso`.
+    config: An `agent_config.CoreConfig` with `image_torso`.
     shared_sizes: Sizes of the shared layers before the core.
     hidden_sizes: Sizes of the layers of policy and value after the core.
     normalize_observations: Whether to normalize observations.
@@ -39,7 +39,7 @@ def make_network(
     networks.ObservationTorso(
       spec.observations, shared_sizes, config.image_torso
     ),
-    networks.make_core(config.core, config.core_size),
+    networks.make_core(config.core, config.core_size, **config.core_options),
     networks.ActorCriticHead(distribution.num_parameters, hidden_sizes),
     normalizer,
   )

@@ -132,6 +132,61 @@ class NetworkConfig(AgentConfig):
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
+class CoreConfig(AgentConfig):
+  """Settings of a recurrent core, and of its observations."""
+
+  core: config_checks.Core = settings.field(
+    'none', "Recurrent core: 'none', 'lstm', 'gru' or 'gtrxl'."
+  )
+  core_size: config_checks.PositiveInt = settings.field(
+    128, 'Output size of the recurrent core.'
+  )
+  core_layers: config_checks.PositiveInt | None = settings.field(
+    None, "Layers of 'gtrxl', and of no other core; None for 2."
+  )
+  core_heads: config_checks.PositiveInt | None = settings.field(
+    None,
+    "Attention heads of 'gtrxl', and of no other core; they divide "
+    '`core_size`. None for 4.',
+  )
+  core_window: config_checks.PositiveInt | None = settings.field(
+    None,
+    "Earlier steps in the memory of 'gtrxl', and of no other core; None for "
+    '64.',
+  )
+  previous_action_and_reward: bool = settings.field(
+    False, 'Include the previous action and reward in observations.'
+  )
+
+  def __post_init__(self):
+    super().__post_init__()
+    if self.core != 'gtrxl':
+      for name in ('core_layers', 'core_heads', 'core_window'):
+        config_checks.check(
+          self,
+          name,
+          getattr(self, name) is None,
+          f"None unless core is 'gtrxl', and it is {self.core!r}",
+        )
+    elif self.core_size % self.core_options['heads']:
+      heads = self.core_options['heads']
+      config_checks.check(
+        self, 'core_size', False, f'a multiple of core_heads = {heads}'
+      )
+
+  @property
+  def core_options(self) -> dict[str, int]:
+    """Further arguments of `networks.make_core`."""
+    if self.core != 'gtrxl':
+      return {}
+    return {
+      'layers': self.core_layers or 2,
+      'heads': self.core_heads or 4,
+      'window': self.core_window or 64,
+    }
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class CategoricalConfig(AgentConfig):
   """Settings of a categorical distribution of returns."""
 

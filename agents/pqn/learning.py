@@ -36,7 +36,7 @@ class PQNBuilder(unroll_queue.UnrollQueueBuilder):
     # Layer normalization replaces the target network.
     network = networks.SequenceNetwork(
       snt.Sequential([torso, networks.NormalizedMLP(config.hidden_sizes)]),
-      networks.make_core(config.core, config.core_size),
+      networks.make_core(config.core, config.core_size, **config.core_options),
       networks.make_value_head(num_actions, dueling=False),
     )
     network.create_variables(spec.observations)

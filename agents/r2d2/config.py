@@ -11,6 +11,7 @@ from repertory.components.config import settings
 @dataclasses.dataclass(frozen=True)
 class R2D2Config(
   replay_config.ReplayConfig,
+  agent_config.CoreConfig,
   agent_config.NetworkConfig,
   agent_config.EpsilonConfig,
 ):
@@ -25,16 +26,12 @@ class R2D2Config(
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (64,), ', before its core'
   )
-  core: Literal['lstm', 'gru'] = settings.field(
-    'lstm', "Recurrent core: 'lstm' (the paper, section 2.3) or 'gru'."
+  core: Literal['lstm', 'gru', 'gtrxl'] = settings.field(
+    'lstm', "Recurrent core: 'lstm' (the paper, section 2.3), 'gru' or 'gtrxl'."
   )
-  core_size: config_checks.PositiveInt = settings.field(
-    64, 'Output size of the recurrent core; the paper has 512.'
-  )
-  previous_action_and_reward: bool = settings.field(
-    True,
-    'Include the previous action and reward in observations: the paper, '
-    'appendix.',
+  core_size: int = agent_config.default(64, '; the paper has 512')
+  previous_action_and_reward: bool = agent_config.default(
+    True, ': the paper, appendix'
   )
   dueling: bool = settings.field(
     True,

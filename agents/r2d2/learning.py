@@ -36,7 +36,7 @@ class R2D2Builder(builder.Builder):
       networks.ObservationTorso(
         spec.observations, config.hidden_sizes, config.image_torso
       ),
-      networks.make_core(config.core, config.core_size),
+      networks.make_core(config.core, config.core_size, **config.core_options),
       networks.make_value_head(num_actions, config.dueling),
     )
     network.create_variables(spec.observations)

@@ -8,7 +8,7 @@ from repertory.components.config import settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class UnrollConfig(agent_config.AgentConfig):
+class UnrollConfig(agent_config.CoreConfig):
   """Settings of an agent that learns once from each unroll.
 
   Attributes:
@@ -22,16 +22,6 @@ class UnrollConfig(agent_config.AgentConfig):
   # (arXiv:1707.06347, table 5), and IMPALA's batches come from several actors.
   default_environments_per_actor: ClassVar[int] = 8
 
-  core: config_checks.Core = settings.field(
-    'none', "Recurrent core: 'none', 'lstm' or 'gru'."
-  )
-  core_size: config_checks.PositiveInt = settings.field(
-    128, 'Output size of the recurrent core.'
-  )
-  previous_action_and_reward: bool = settings.field(
-    False,
-    'Include the previous action and reward in observations.',
-  )
   unroll_length: config_checks.PositiveInt = agent_config.required(
     'T, steps per unroll.'
   )

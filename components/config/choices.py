@@ -11,7 +11,7 @@ BODIES = (
   'mlp', 'layer_norm_mlp', 'normalized_mlp', 'batch_renorm_mlp', 'simba',
 )  # fmt: skip
 # Recurrent cores, see `networks.make_core`.
-CORES = ('none', 'lstm', 'gru')
+CORES = ('none', 'lstm', 'gru', 'gtrxl')
 # Communication graphs of learners, see `gossip.mixing`.
 GRAPHS = ('ring', 'exponential', 'complete')
 # Reactions to a non-finite learner step, see `learners.Divergence`.

@@ -6,6 +6,7 @@ from repertory.components.config import lazy_imports
 
 if TYPE_CHECKING:
   from repertory.components.networks.critics import *
+  from repertory.components.networks.gtrxl import *
   from repertory.components.networks.heads import *
   from repertory.components.networks.image_torsos import *
   from repertory.components.networks.masked_network import *
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 __all__ = [
   'BODIES', 'CORES', 'IMAGE_TORSOS', 'ActorCriticHead', 'ActorCriticOutput',
   'BatchRenormMLP', 'BoundedGaussianHead', 'Critic', 'DataEfficientTorso',
-  'DuelingHead', 'GaussianHead', 'LayerNormMLP', 'MaskedNetwork',
-  'MinAtarTorso', 'NatureTorso', 'NoisyLinear', 'NormalizedMLP',
-  'ObservationNormalizer', 'ObservationTorso', 'ResidualTorso',
+  'DuelingHead', 'GTrXL', 'GTrXLState', 'GaussianHead', 'LayerNormMLP',
+  'MaskedNetwork', 'MinAtarTorso', 'NatureTorso', 'NoisyLinear',
+  'NormalizedMLP', 'ObservationNormalizer', 'ObservationTorso', 'ResidualTorso',
   'ReturnNetwork', 'SequenceNetwork', 'SimBa', 'batch_statistics',
   'check_observation', 'create_critic_variables', 'create_variables',
   'make_bounded_gaussian_network', 'make_core', 'make_critic',

@@ -11,16 +11,22 @@ from repertory.components import specs, types
 from repertory.components.actions import action_masks
 from repertory.components.config import choices
 from repertory.components.networks import (
+  gtrxl,
   masked_network,
   normalization,
   torsos,
 )
 from repertory.components.runtime import data_parallel, numpy_functions
 
-# A `snt.RNNCore`, whose results are untyped.
+# With the interface of `snt.RNNCore`, whose results are untyped.
 Core: TypeAlias = Any
 
-CORES = {'none': None, 'lstm': snt.LSTM, 'gru': snt.GRU}
+CORES = {
+  'none': None,
+  'lstm': snt.LSTM,
+  'gru': snt.GRU,
+  'gtrxl': gtrxl.GTrXL,
+}
 
 
 def reset_where(first: tf.Tensor, state: types.Nest) -> types.Nest:
@@ -38,7 +44,8 @@ def unroll(
 ) -> tuple[tf.Tensor, types.Nest]:
   """Unrolls a core over time.
 
-  Uses a loop of the graph, so tracing time does not depend on T.
+  Calls the core's own `unroll` if it has one, like `GTrXL`. Otherwise uses a
+  loop of the graph, so tracing time does not depend on T.
 
   Args:
     core: A core whose initial state is zeros, like `snt.LSTM` and `snt.GRU`.
@@ -49,6 +56,8 @@ def unroll(
   Returns:
     Outputs `[T, B, H]`, and the state after the last time step.
   """
+  if hasattr(core, 'unroll'):
+    return core.unroll(inputs, first, state)
   length = inputs.shape[0]
   # Creates the core's variables, and infers its output's type.
   output, _ = core(inputs[0], state)
@@ -74,15 +83,20 @@ def unroll(
   return outputs.stack(), state
 
 
-def make_core(kind: str, size: int) -> Core:
-  """Creates a core with outputs of a size: 'lstm', 'gru' or 'none' (None).
+def make_core(kind: str, size: int, **options: int) -> Core:
+  """Creates a core with outputs of a size, or None.
+
+  Args:
+    kind: 'lstm', 'gru', 'gtrxl' or 'none' (None).
+    size: Size of the outputs.
+    **options: Further arguments of `GTrXL`; none for the others.
 
   Raises:
     ValueError: If the kind is unknown.
   """
   choices.check('kind', kind, CORES)
   make = CORES[kind]
-  return make(size) if make else None
+  return make(size, **options) if make else None
 
 
 class SequenceNetwork(snt.Module):

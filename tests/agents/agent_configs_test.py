@@ -9,7 +9,20 @@ import numpy as np
 import pytest
 
 from repertory import launch
-from repertory.agents import bc, crr, d4pg, dqn, iql, mpo, ppo, pqn, sac, vmpo
+from repertory.agents import (
+  bc,
+  crr,
+  d4pg,
+  dqn,
+  impala,
+  iql,
+  mpo,
+  ppo,
+  pqn,
+  r2d2,
+  sac,
+  vmpo,
+)
 from repertory.agents.interface import agent_config, registry
 from repertory.agents.reward_models import sqil
 from repertory.components.config import settings
@@ -199,6 +212,38 @@ def test_settings_without_a_default_are_required():
 
     class Config(agent_config.AgentConfig):
       other: int = agent_config.default(1)
+
+
+_OF_GTRXL = "None unless core is 'gtrxl', and it is '{}', got 3\\."
+
+
+@pytest.mark.parametrize(
+  ('config_class', 'changes', 'message'),
+  [
+    (impala.IMPALAConfig, {'core_layers': 3}, _OF_GTRXL.format('none')),
+    (r2d2.R2D2Config, {'core_heads': 3}, _OF_GTRXL.format('lstm')),
+    (
+      pqn.PQNConfig,
+      {'core': 'gru', 'core_window': 3},
+      _OF_GTRXL.format('gru'),
+    ),
+    (
+      vmpo.VMPOConfig,
+      {'core': 'gtrxl', 'core_size': 6},
+      'core_size must be a multiple of core_heads = 4, got 6',
+    ),
+  ],
+)
+def test_settings_of_cores(config_class, changes, message):
+  with pytest.raises(ValueError, match=message):
+    config_class(**changes)
+
+
+def test_core_options():
+  assert ppo.PPOConfig(core='lstm').core_options == {}
+  given = {'core': 'gtrxl', 'core_layers': 3, 'core_window': 8}
+  found = ppo.PPOConfig(**given).core_options
+  assert found == {'layers': 3, 'heads': 4, 'window': 8}
 
 
 def test_bc_has_no_ignored_settings():

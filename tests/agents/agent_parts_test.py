@@ -40,6 +40,11 @@ _NESTED = {
   'nested ppo': ('ppo', _MIXED, {'core': 'gru', 'core_size': 3}),
   'nested dqn': ('dqn', _DIALS, {}),
   'nested r2d2': ('r2d2', _DISCRETE, {'core_size': 3}),
+  'nested r2d2, gtrxl': (
+    'r2d2',
+    _DISCRETE,
+    {'core': 'gtrxl', 'core_size': 4, 'core_heads': 2, 'core_window': 3},
+  ),
   'nested bc': ('bc', _CONTINUOUS, {}),
   'nested sac': ('sac', _CONTINUOUS, {}),
   'nested sac, discrete': ('sac', _DIALS, {}),

@@ -18,6 +18,9 @@ _REPLAY = {
 }  # fmt: skip
 _UNROLLS = {**_SMALL, 'unroll_length': 5, 'batch_size': 2}
 _LSTM = {'core': 'lstm', 'core_size': 8}
+_GTRXL = {
+  'core': 'gtrxl', 'core_size': 8, 'core_heads': 2, 'core_window': 5
+}  # fmt: skip
 _CHAIN, _KEY = 'memory_chain:4', 'tensor:lock?key=true'
 _IQN = {
   **_REPLAY, 'distribution': 'implicit_quantile', 'num_taus': 4,
@@ -70,6 +73,17 @@ _CASES = {
   ),
   'munchausen_iqn': ('dqn', 'tensor:catch', _IQN),
   'several_parts': ('dqn', 'tensor:lock', _REPLAY),
+  'gtrxl_of_r2d2': (
+    'r2d2',
+    _CHAIN,
+    {
+      **_GTRXL, 'burn_in_length': 2, 'unroll_length': 6, 'batch_size': 4,
+      'min_replay_size': 20, 'jit_compile': False,
+    },
+  ),
+  'gtrxl_of_ppo': (
+    'ppo', _CHAIN, {**_UNROLLS, **_GTRXL, 'num_minibatches': 2}
+  ),
   'parts_of_unrolls': ('impala', _KEY, {**_UNROLLS, 'core': 'gru'}),
   'parts_in_memory': ('ppo', _KEY, _UNROLLS),
 }  # fmt: skip
@@ -116,6 +130,8 @@ def test_runs_and_resumes(tmp_path, case):
     *((case, 'central') for case in ('mpo', 'sac', 'rainbow')),
     ('munchausen_iqn', 'anakin'),
     ('parts_in_memory', 'sebulba'),
+    ('gtrxl_of_r2d2', 'distributed'),
+    ('gtrxl_of_ppo', 'sebulba'),
   ],
 )
 def test_runs_in_other_topologies(tmp_path, case, topology):

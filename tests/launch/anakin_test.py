@@ -23,6 +23,10 @@ _NUM_ENVIRONMENTS = 4
 _LARGEST = np.finfo(np.float32).max
 _SMALL = {'hidden_sizes': (8,), 'jit_compile': False}
 _LSTM = {'core': 'lstm', 'core_size': 8, 'previous_action_and_reward': True}
+_GTRXL = {
+  'core': 'gtrxl', 'core_size': 8, 'core_heads': 2, 'core_window': 6,
+  'core_layers': 1,
+}  # fmt: skip
 _DQN = {
   'min_replay_size': 30,
   'batch_size': 8,
@@ -76,6 +80,14 @@ _CASES = {
     'impala',
     'tensor:memory_chain:4',
     {'unroll_length': 5, 'batch_size': 4, **_LSTM},
+    120,
+    7,
+  ),
+  # A window that is longer than unrolls and than episodes.
+  'gtrxl': (
+    'impala',
+    'tensor:memory_chain:4',
+    {'unroll_length': 5, 'batch_size': 4, **_GTRXL},
     120,
     7,
   ),

@@ -39,6 +39,16 @@ _CASES = {
       'previous_action_and_reward': True,
     },
   ),
+  'impala_gtrxl': (
+    impala,
+    {
+      **_SEQUENCES,
+      'core': 'gtrxl',
+      'core_size': 8,
+      'core_heads': 2,
+      'core_window': 6,
+    },
+  ),
   'r2d2': (
     r2d2,
     {**_SEQUENCES, 'core_size': 8, 'burn_in_length': 2, 'jit_compile': True},

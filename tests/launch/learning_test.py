@@ -117,6 +117,19 @@ _CASES = {
     'core=lstm core_size=32 hidden_sizes=32 batch_size=16 unroll_length=40 '
     'learning_rate=2e-3', 400_000, 0.95, environments=16, topologies=_ANAKIN,
   ),
+  # The cue is three unrolls before its query: an LSTM stays at chance, GTrXL
+  # finds the cue in its window.
+  **{
+    f'impala_far_memory_{core[:5]}': _Case(
+      'impala', 'tensor:memory_chain:60',
+      f'core={core} core_size=32 hidden_sizes=32 batch_size=16 '
+      'unroll_length=20', 600_000, least, most, environments=16,
+      topologies=_ANAKIN,
+    )
+    for core, least, most in (
+      ('gtrxl core_layers=1', 0.95, 1), ('lstm', -0.4, 0.4)
+    )
+  },
   # Chance: ± 4 deviations of a mean over 100 episodes of ± 1.
   'impala_without_memory': _Case(
     'impala', 'memory_chain:10', _MEMORY_IMPALA, 150_000, -0.4, 0.4,

@@ -25,7 +25,16 @@ def make_state(core, num_rows=B):
   """A state other than zeros."""
   leaves = tree.flatten(core.initial_state(num_rows))
   random = [normal(*leaf.shape, seed=i) for i, leaf in enumerate(leaves)]
-  return tree.unflatten_as(core.initial_state(num_rows), random)
+  state = tree.unflatten_as(core.initial_state(num_rows), random)
+  if isinstance(state, networks.GTrXLState):
+    is_valid = tf.cast(state.is_valid > 0, tf.float32)
+    state = state._replace(is_valid=is_valid)
+  return state
+
+
+def make_core(kind):
+  options = {'layers': 2, 'heads': 1, 'window': 3} if kind == 'gtrxl' else {}
+  return networks.make_core(kind, H, **options)
 
 
 def assert_close(found, expected):
@@ -35,14 +44,23 @@ def assert_close(found, expected):
 
 
 class TestParts:
-  @pytest.mark.parametrize('kind', ['none', 'lstm', 'gru'])
-  def test_state_spec(self, kind):
+  @pytest.mark.parametrize(
+    ('kind', 'shapes'),
+    [
+      ('none', []),
+      ('lstm', [(H,), (H,)]),
+      ('gru', [(H,)]),
+      ('gtrxl', [(2, 3, H), (3,)]),
+    ],
+  )
+  def test_state_spec(self, kind, shapes):
     network, _ = make_network(kind)
     spec = network.state_spec()
     state = network.initial_state(B)
     tree.assert_same_structure(spec, state)
+    expected = [specs.Array(shape, np.float32) for shape in shapes]
+    assert tree.flatten(spec) == expected
     for leaf_spec, leaf in zip(tree.flatten(spec), tree.flatten(state)):
-      assert leaf_spec == specs.Array((H,), np.float32)
       assert leaf.shape == [B, *leaf_spec.shape]
 
 
@@ -50,7 +68,7 @@ def make_network(kind):
   spec = {'x': specs.Array((2, 2), np.float32), 'y': specs.Array((), np.int32)}
   network = networks.SequenceNetwork(
     networks.ObservationTorso(spec, (6,)),
-    networks.make_core(kind, H),
+    make_core(kind),
     networks.ActorCriticHead(3),
   )
   observation = {
@@ -62,13 +80,14 @@ def make_network(kind):
 
 class TestSequenceNetwork:
   @pytest.mark.parametrize(
-    ('kind', 'jit'), [('none', False), ('lstm', None), ('gru', True)]
+    ('kind', 'jit'),
+    [('none', False), ('lstm', None), ('gru', True), ('gtrxl', None)],
   )
   def test_unroll_equals_steps(self, kind, jit):
     network, observation = make_network(kind)
     state = network.initial_state(B)
     if kind != 'none':
-      state = make_state(networks.make_core(kind, H))
+      state = make_state(make_core(kind))
 
     def take_steps(observation, first, state):
       outputs = []

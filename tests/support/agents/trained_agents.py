@@ -32,6 +32,10 @@ _OWN = {
   ),
   'ppo': (_VECTOR, {'normalize_observations': True}),
   'r2d2': (_VECTOR, {'core_size': 5}),
+  'vmpo': (
+    _VECTOR,
+    {'core': 'gtrxl', 'core_size': 4, 'core_heads': 2, 'core_window': 3},
+  ),
 }
 
 
