@@ -1,6 +1,7 @@
 """Base classes of configs of agents with replay."""
 
 import dataclasses
+from typing import ClassVar
 import math
 
 from repertory.agents.interface import agent_config, config_checks
@@ -14,6 +15,7 @@ class ReplayConfig(agent_config.AgentConfig):
   The minimum error buffer is checked with the table.
   """
 
+  schedulable: ClassVar[tuple[str, ...]] = ('importance_exponent',)
   batch_size: int = agent_config.default(256)
   prioritized: bool = settings.field(
     False, 'Use prioritized replay, arXiv:1511.05952, instead of uniform.'

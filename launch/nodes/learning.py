@@ -123,6 +123,7 @@ class LearningNode(CheckpointingNode):
       self.network = experiment.builder.make_network(session.spec)
       made = {variable.ref() for variable in self.network.variables}
       self._update = experiment.builder.make_update(self.network, session.spec)
+    learners.set_run_length(self._update, session.expected_updates)
     interfaces.refuse_late(
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )
