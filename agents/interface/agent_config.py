@@ -61,8 +61,8 @@ def _check_schedules(config: Any, found: dict[str, Any]) -> None:
     if name not in known:
       raise settings.SettingError(
         name,
-        'must be a constant, because it is not read in every update, got '
-        f'{schedule}. Settings that may have a schedule: {", ".join(known)}.',
+        f'must be a constant, because it cannot change in a run, got {schedule}.'
+        f' Settings that may have a schedule: {", ".join(known)}.',
       )
   for name, annealed in _ANNEALED.items():
     both = ', '.join(found.keys() & annealed)
@@ -87,6 +87,7 @@ def _checks_schedules(check: Callable[[Any], None]) -> Callable[[Any], None]:
       return
     _check_schedules(self, found)
     shares = {0.0, 1.0}.union(*(one.shares for one in found.values()))
+    constant = self
     for share in sorted(shares):
       numbers = {name: one.value(share) for name, one in found.items()}
       for name, number in numbers.items():

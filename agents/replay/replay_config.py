@@ -1,8 +1,8 @@
 """Base classes of configs of agents with replay."""
 
 import dataclasses
-from typing import ClassVar
 import math
+from typing import ClassVar
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.components.config import settings
@@ -25,7 +25,7 @@ class ReplayConfig(agent_config.AgentConfig):
     'Gradient steps per learner step, each with its own batch. Values above 1 '
     'are faster for small networks; the replay ratio is unchanged. Priorities '
     'are updated after all gradient steps. Settings in learner steps then '
-    'count gradient steps.',
+    'count gradient steps, but schedules learner steps.',
   )
   priority_exponent: config_checks.NonNegativeFloat = settings.field(
     0.6, 'Priority exponent α: Ape-X, arXiv:1803.00933, appendix C.'

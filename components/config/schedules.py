@@ -13,6 +13,7 @@ numbers of steps; in Stable-Baselines3, functions of the remaining progress.
 
 import dataclasses
 import functools
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -164,7 +165,7 @@ def _parse(text: str) -> _Parts:
     len(values) >= 2
     and len(values) == len(shares)
     and all(map(math.isfinite, values))
-    and all(one < other for one, other in zip(shares, shares[1:]))
+    and all(one < other for one, other in itertools.pairwise(shares))
     and (kind != 'piecewise' or shares[-1] < 1)
     and (num_steps is None or num_steps >= 1)
   )

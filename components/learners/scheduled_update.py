@@ -47,11 +47,12 @@ class ScheduledUpdate(interfaces.Update):
     return self._update.learned
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
+    lengths = {n: self._length(n, one) for n, one in self._schedules.items()}
     # In double precision, as single precision cannot count beyond 2²⁴.
     num_calls = tf.cast(self._num_calls.assign_add(1) - 1, tf.float64)
     values = {}
     for name, schedule in self._schedules.items():
-      share = tf.minimum(num_calls / self._length(name, schedule), 1)
+      share = tf.minimum(num_calls / lengths[name], 1)
       values[name] = tf.cast(_evaluate(schedule, share), tf.float32)
       self._values[name].assign(values[name])
     result = interfaces.call_update(self._update, sample)
