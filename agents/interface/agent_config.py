@@ -61,8 +61,8 @@ def _check_schedules(config: Any, found: dict[str, Any]) -> None:
     if name not in known:
       raise settings.SettingError(
         name,
-        f'must be a constant, because it cannot change in a run, got {schedule}.'
-        f' Settings that may have a schedule: {", ".join(known)}.',
+        'must be a constant, because it cannot change in a run, got '
+        f'{schedule}. Settings that may have a schedule: {", ".join(known)}.',
       )
   for name, annealed in _ANNEALED.items():
     both = ', '.join(found.keys() & annealed)

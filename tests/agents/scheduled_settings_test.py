@@ -248,7 +248,9 @@ def test_wrapped_builders_schedule_once():
   """A reward model has the config of its agent, whose update has schedules."""
   spec = agent_batches.AGENTS['dqn'].spec
   builder = rnd.RNDBuilder(
-    agent_batches.make_builder('dqn', learning_rate='linear(1,0,steps=4)')
+    agent_batches.make_builder(
+      'dqn', n_step=1, learning_rate='linear(1,0,steps=4)'
+    )
   )
   update = builder.make_update(builder.make_network(spec), spec)
   batch = agent_batches.make_batch(builder, spec, 1)
@@ -257,6 +259,25 @@ def test_wrapped_builders_schedule_once():
     for _ in range(6)
   ]
   np.testing.assert_allclose(rates, [1, 0.75, 0.5, 0.25, 0, 0])
+
+
+def test_annealing_of_ppo_is_a_linear_schedule():
+  found = []
+  for values in (
+    {'anneal_learner_steps': 3},
+    {
+      'learning_rate': schedules.linear(0.1, 0, steps=3),
+      'clip_epsilon': schedules.linear(0.3, 0, steps=3),
+    },
+  ):
+    constants = {'learning_rate': 0.1, 'clip_epsilon': 0.3}
+    batch, update = _make_update('ppo', {**constants, **values})
+    for _ in range(3):
+      result = interfaces.call_update(update, batch)
+    policy = [variable.numpy() for variable in update.exports['policy']]
+    found.append([result.metrics['clip_fraction'], *policy])
+  for one, other in zip(*found, strict=True):
+    np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
 
 def test_updates_without_schedules_are_unchanged():
