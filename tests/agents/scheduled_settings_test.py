@@ -272,10 +272,9 @@ def test_annealing_of_ppo_is_a_linear_schedule():
   ):
     constants = {'learning_rate': 0.1, 'clip_epsilon': 0.3}
     batch, update = _make_update('ppo', {**constants, **values})
-    for _ in range(3):
-      result = interfaces.call_update(update, batch)
+    results = [interfaces.call_update(update, batch) for _ in range(3)]
     policy = [variable.numpy() for variable in update.exports['policy']]
-    found.append([result.metrics['clip_fraction'], *policy])
+    found.append([results[-1].metrics['clip_fraction'], *policy])
   for one, other in zip(*found, strict=True):
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
 
