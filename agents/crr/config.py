@@ -1,7 +1,7 @@
 """Config of CRR."""
 
 import dataclasses
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
@@ -17,6 +17,7 @@ class CRRConfig(
   "The paper" is arXiv:2006.15134, which samples uniformly.
   """
 
+  schedulable: ClassVar[tuple[str, ...]] = ('advantage_temperature',)
   hidden_sizes: config_checks.NonEmptySizes = agent_config.default(
     (256, 256),
     ", with layer normalization of the critic's first layer as in Acme; for "

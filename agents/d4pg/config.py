@@ -19,6 +19,7 @@ class D4PGConfig(
   """
 
   xla_pays_after: ClassVar[int] = 500
+  schedulable: ClassVar[tuple[str, ...]] = ('max_action_gradient_norm',)
 
   hidden_sizes: config_checks.NonEmptySizes = agent_config.default(
     (256, 256),

@@ -20,6 +20,15 @@ class DQNConfig(
   """
 
   xla_pays_after: ClassVar[int] = 3_000
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'conservative_weight',
+    'huber_threshold',
+    'margin',
+    'margin_weight',
+    'munchausen_alpha',
+    'munchausen_clip',
+    'munchausen_temperature',
+  )
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (128, 128), ', before its head'

@@ -18,6 +18,14 @@ class IMPALAConfig(unroll_config.UnrollConfig, agent_config.NetworkConfig):
 
   xla_pays_after: ClassVar[int] = 3_000
   queued_batches: ClassVar[int] = 2
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'baseline_cost',
+    'entropy_cost',
+    'lambda_',
+    'max_c',
+    'max_pg_rho',
+    'max_rho',
+  )
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (128, 128), ', before its core'

@@ -1,10 +1,14 @@
 """Base classes of agent configs."""
 
+import copy
 import dataclasses
+import functools
+import itertools
+from collections.abc import Callable
 from typing import Annotated, Any, ClassVar, NamedTuple, TypeVar
 
 from repertory.agents.interface import config_checks
-from repertory.components.config import settings
+from repertory.components.config import schedules, settings
 
 T = TypeVar('T')
 
@@ -35,6 +39,70 @@ def required(help_text: str) -> Any:
   return dataclasses.field(metadata={'help': help_text})
 
 
+# Settings that anneal others, which then cannot have a schedule, too.
+_ANNEALED = {
+  'anneal_learner_steps': ('learning_rate', 'clip_epsilon'),
+  'policy_anneal_learner_steps': ('learning_rate',),
+  'importance_anneal_learner_steps': ('importance_exponent',),
+}
+
+
+def schedulable(config_class: type) -> tuple[str, ...]:
+  """Returns the names of the fields that may have a schedule."""
+  fields = {field.name for field in dataclasses.fields(config_class)}
+  marked = [vars(one).get('schedulable', ()) for one in config_class.__mro__]
+  return tuple(sorted(fields.intersection(itertools.chain(*marked))))
+
+
+def _check_schedules(config: Any, found: dict[str, Any]) -> None:
+  """Raises SettingError for schedules that the update would not follow."""
+  known = schedulable(type(config))
+  for name, schedule in found.items():
+    if name not in known:
+      raise settings.SettingError(
+        name,
+        'must be a constant, because it cannot change in a run, got '
+        f'{schedule}. Settings that may have a schedule: {", ".join(known)}.',
+      )
+  for name, annealed in _ANNEALED.items():
+    both = ', '.join(found.keys() & annealed)
+    if both and getattr(config, name, None) is not None:
+      raise settings.SettingError(
+        name,
+        f'must be None with a schedule of {both}, got {getattr(config, name)}.',
+      )
+
+
+def _checks_schedules(check: Callable[[Any], None]) -> Callable[[Any], None]:
+  """Wraps `__post_init__` so that it sees only numbers of scheduled fields.
+
+  It is called with all values of the schedules, in copies of the config.
+  """
+
+  @functools.wraps(check)
+  def call(self):
+    found = schedules.of_config(self)
+    if not found:
+      check(self)
+      return
+    _check_schedules(self, found)
+    shares = {0.0, 1.0}.union(*(one.shares for one in found.values()))
+    constant = self
+    for share in sorted(shares):
+      numbers = {name: one.value(share) for name, one in found.items()}
+      for name, number in numbers.items():
+        # Steps and clipping ranges may end at 0, where nothing is learned.
+        if not number and name.endswith(('learning_rate', 'clip_epsilon')):
+          numbers[name] = max(map(abs, found[name].values)) or 1.0
+      constant = copy.copy(self)
+      vars(constant).update(numbers)
+      check(constant)
+    # Fields that the method derives.
+    vars(self).update({**vars(constant), **found})
+
+  return call
+
+
 # Help of the field `image_torso`.
 IMAGE_TORSO = (
   "Convolutional torso for images, one for each network: 'nature', 'residual', "
@@ -57,11 +125,15 @@ class AgentConfig:
       a recommendation of the agent, not a setting.
     xla_pays_after: Approximate number of gradient steps after which XLA has
       saved its compilation time, with the defaults on one core; not a setting.
+    schedulable: Names of fields, beside those of base classes, that may have a
+      `schedules.Schedule`: those that only the update reads, as tensors or in
+      optimizers. It finds variables in their place.
   """
 
   # Replay decorrelates batches, even from a single environment.
   default_environments_per_actor: ClassVar[int] = 1
   xla_pays_after: ClassVar[int] = 1_000
+  schedulable: ClassVar[tuple[str, ...]] = ('learning_rate',)
 
   # None to derive it from the number of environments.
   batch_size: int | None = required('Items per gradient step.')
@@ -85,6 +157,8 @@ class AgentConfig:
 
   def __init_subclass__(cls, **kwargs: Any):
     super().__init_subclass__(**kwargs)
+    if '__post_init__' in vars(cls):
+      cls.__post_init__ = _checks_schedules(cls.__post_init__)
     for name, changed in list(vars(cls).items()):
       if isinstance(changed, _Default):
         help_text = _inherited_help(cls, name).removesuffix('.')
@@ -96,6 +170,7 @@ class AgentConfig:
     """Learner steps equivalent to `xla_pays_after` gradient steps."""
     return self.xla_pays_after
 
+  @_checks_schedules
   def __post_init__(self):
     config_checks.check_fields(self)
     config_checks.check_at_least(self, 1, 'batch_size')
@@ -114,6 +189,8 @@ def _inherited_help(config_class: type, name: str) -> str:
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class NetworkConfig(AgentConfig):
   """Settings of networks and of their optimizer."""
+
+  schedulable: ClassVar[tuple[str, ...]] = ('adam_epsilon', 'max_gradient_norm')
 
   # A config lists this and the classes below after bases that redeclare fields
   # of `AgentConfig`: the first base with a field determines it.

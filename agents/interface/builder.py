@@ -1,6 +1,7 @@
 """Interface of agent builders."""
 
 import abc
+import copy
 import dataclasses
 import functools
 import inspect
@@ -10,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import sonnet as snt
+import tensorflow as tf
 
 from repertory.agents.interface import agent_config
 from repertory.components import (
@@ -21,6 +23,7 @@ from repertory.components import (
   specs,
 )
 from repertory.components.actions import action_masks
+from repertory.components.config import schedules
 from repertory.components.networks import masked_network
 from repertory.components.runtime import nests
 from repertory.components.transports import experience as experience_lib
@@ -59,13 +62,17 @@ _FACTORIES = (
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
   """Wraps a factory to copy specs, which it may keep, and to reject None.
 
-  Networks also mask their outputs, if the spec has action masks.
+  Networks also mask their outputs, if the spec has action masks. Updates find
+  variables in place of the config's schedules, which they follow.
   """
 
   @functools.wraps(method)
   def call(self, *args, **kwargs):
     copies = {name: nests.plain(value) for name, value in kwargs.items()}
-    part = method(self, *map(nests.plain, args), **copies)
+    builder, values = self, {}
+    if method.__name__ == 'make_update':
+      builder, values = _with_variables(self)
+    part = method(builder, *map(nests.plain, args), **copies)
     if part is None:
       raise ValueError(
         f'{type(self).__name__}.{method.__name__} must return what it creates, '
@@ -75,9 +82,30 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
       [spec] = (*args, *kwargs.values())
       masks = action_masks.find(spec, combined=self.rates_combinations)
       return masked_network.mask_actions(part, masks)
+    # An update around that of another builder, whose schedules these are.
+    if values and not any(
+      isinstance(one, learners.ScheduledUpdate) for one in part.submodules
+    ):
+      return learners.ScheduledUpdate(
+        part, schedules.of_config(self.config), values
+      )
     return part
 
   return call
+
+
+def _with_variables(
+  builder: 'Builder',
+) -> tuple['Builder', dict[str, tf.Variable]]:
+  """Returns the builder with variables for scheduled settings, and these."""
+  found = schedules.of_config(builder.config)
+  if not found:
+    return builder, {}
+  values = learners.make_values(found)
+  builder = copy.copy(builder)
+  builder.config = copy.copy(builder.config)
+  vars(builder.config).update(values)
+  return builder, values
 
 
 class Builder(abc.ABC):

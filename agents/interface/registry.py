@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from repertory import agents as folders
 from repertory.agents.interface import agent_config
 from repertory.agents.interface.agent import Agent
-from repertory.components.config import import_paths
+from repertory.components.config import import_paths, schedules
 from repertory.components.config import settings as settings_lib
 
 if TYPE_CHECKING:
@@ -166,10 +166,14 @@ def parse_settings(
         f'{prefix}.{field}',
         f'is no setting of {owner}.{hint} `{command}` lists them.',
       )
-  return {
-    field: settings_lib.parse(f'{prefix}.{field}', value, kinds[field])
-    for field, value in settings.items()
-  }
+  values = {}
+  for field, value in settings.items():
+    name, kind = f'{prefix}.{field}', kinds[field]
+    if schedules.is_schedule(value) and settings_lib.kind_of(kind) is not str:
+      values[field] = schedules.Schedule(value, name)
+    else:
+      values[field] = settings_lib.parse(name, value, kind)
+  return values
 
 
 def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:

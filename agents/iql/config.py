@@ -1,7 +1,7 @@
 """Config of IQL."""
 
 import dataclasses
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
@@ -16,6 +16,11 @@ class IQLConfig(replay_config.TransitionReplayConfig):
   code that they published with it.
   """
 
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'advantage_scale',
+    'expectile',
+    'target_update_rate',
+  )
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ': the paper, appendix B'
   )

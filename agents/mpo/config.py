@@ -19,6 +19,14 @@ class MPOConfig(
   """
 
   xla_pays_after: ClassVar[int] = 500
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'dual_learning_rate',
+    'epsilon',
+    'epsilon_mean',
+    'epsilon_penalty',
+    'epsilon_policy',
+    'epsilon_stddev',
+  )
 
   hidden_sizes: config_checks.NonEmptySizes = agent_config.default(
     (256, 256),

@@ -18,6 +18,12 @@ class PPOConfig(unroll_config.ActorCriticConfig):
   """
 
   xla_pays_after: ClassVar[int] = 200
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'clip_epsilon',
+    'entropy_cost',
+    'target_kl',
+    'value_clip_epsilon',
+  )
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (64, 64),

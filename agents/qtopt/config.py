@@ -18,6 +18,7 @@ class QTOptConfig(replay_config.TransitionReplayConfig):
   """
 
   xla_pays_after: ClassVar[int] = 500
+  schedulable: ClassVar[tuple[str, ...]] = ('target_update_rate',)
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ': those of TD3'

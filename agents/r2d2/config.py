@@ -22,6 +22,10 @@ class R2D2Config(
   """
 
   xla_pays_after: ClassVar[int] = 300
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'max_priority_share',
+    'rescale_epsilon',
+  )
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (64,), ', before its core'

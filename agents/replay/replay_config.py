@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.components.config import settings
@@ -15,6 +15,7 @@ class ReplayConfig(agent_config.AgentConfig):
   The minimum error buffer is checked with the table.
   """
 
+  schedulable: ClassVar[tuple[str, ...]] = ('importance_exponent',)
   batch_size: int = agent_config.default(256)
   prioritized: bool = settings.field(
     False, 'Use prioritized replay, arXiv:1511.05952, instead of uniform.'
@@ -24,7 +25,7 @@ class ReplayConfig(agent_config.AgentConfig):
     'Gradient steps per learner step, each with its own batch. Values above 1 '
     'are faster for small networks; the replay ratio is unchanged. Priorities '
     'are updated after all gradient steps. Settings in learner steps then '
-    'count gradient steps.',
+    'count gradient steps, but schedules learner steps.',
   )
   priority_exponent: config_checks.NonNegativeFloat = settings.field(
     0.6, 'Priority exponent α: Ape-X, arXiv:1803.00933, appendix C.'

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from typing import Literal
+from typing import ClassVar, Literal
 
 from repertory.agents.interface import agent_config, config_checks
 from repertory.agents.replay import replay_config
@@ -16,6 +16,13 @@ class SACConfig(replay_config.HindsightConfig):
   "The paper" is arXiv:1812.05905, which samples uniformly.
   """
 
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'conservative_weight',
+    'policy_learning_rate',
+    'target_entropy',
+    'target_update_rate',
+    'temperature_learning_rate',
+  )
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ': the paper, table 1'
   )

@@ -17,6 +17,12 @@ class TD3Config(replay_config.HindsightConfig):
   """
 
   xla_pays_after: ClassVar[int] = 500
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'behavior_cloning_alpha',
+    'target_noise_limit',
+    'target_sigma',
+    'target_update_rate',
+  )
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ": the authors'; the paper, appendix C, has (400, 300)"

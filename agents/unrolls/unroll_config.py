@@ -16,6 +16,7 @@ class UnrollConfig(agent_config.CoreConfig):
   """
 
   queued_batches: ClassVar[int] = 1
+  schedulable: ClassVar[tuple[str, ...]] = ('max_abs_reward',)
 
   # Several environments decorrelate on-policy batches, and batched acting costs
   # little more than a single environment. PPO has 8 for Atari
@@ -76,6 +77,7 @@ class MinibatchConfig(UnrollConfig, agent_config.NetworkConfig):
   """
 
   min_batch_size: ClassVar[int] = 1
+  schedulable: ClassVar[tuple[str, ...]] = ('lambda_',)
 
   batch_size: int | None = agent_config.default(
     None, '; None for the same number of each environment'
@@ -122,6 +124,7 @@ class ActorCriticConfig(MinibatchConfig):
 
   # The number of actors of PPO, for Atari.
   min_batch_size: ClassVar[int] = 8
+  schedulable: ClassVar[tuple[str, ...]] = ('baseline_cost',)
 
   shared_sizes: config_checks.Sizes = settings.field(
     (),

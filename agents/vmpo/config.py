@@ -17,6 +17,13 @@ class VMPOConfig(unroll_config.ActorCriticConfig):
   """
 
   xla_pays_after: ClassVar[int] = 200
+  schedulable: ClassVar[tuple[str, ...]] = (
+    'dual_learning_rate',
+    'epsilon',
+    'epsilon_mean',
+    'epsilon_policy',
+    'epsilon_stddev',
+  )
 
   scale_rewards: bool = agent_config.default(
     True,

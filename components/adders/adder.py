@@ -136,6 +136,10 @@ class ItemSpec(abc.ABC):
     """Returns the most items of a number of steps of all slots."""
     return num_steps * self.max_items_per_step
 
+  def expected_items(self, num_steps: int) -> int:
+    """Returns the approximate items of a number of steps of all slots."""
+    return self.max_items(num_steps)
+
   def max_items_of(self, lengths: np.ndarray) -> int:
     """Returns the most items of episodes of the given lengths, `[E]`."""
     return self.max_items(int(lengths.sum()))

@@ -99,6 +99,9 @@ class Sequences(adder.ItemSpec):
       return 2 * num_steps // self.stride
     return num_steps  # One item per episode of one step.
 
+  def expected_items(self, num_steps: int) -> int:
+    return num_steps // self.stride  # For episodes longer than that.
+
   def max_items_of(self, lengths: np.ndarray) -> int:
     if self.across_episodes:
       return super().max_items_of(lengths)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from repertory.agents.interface import agent_config
 from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config
@@ -58,10 +59,13 @@ def _reward_models(flag_values, settings, positional) -> int:
 
 
 def _print_settings(flag: str, config_class: type) -> None:
+  known = agent_config.schedulable(config_class)
   for setting in settings_lib.describe(config_class):
     is_required = setting.default is dataclasses.MISSING
     default = '...' if is_required else setting.default
     kind = f'{setting.type}; required' if is_required else setting.type
+    if setting.name in known:
+      kind = f'{kind}; or a schedule'
     print(f'--{flag}.{setting.name}={default}  ({kind})')
     if setting.help:
       print(f'    {setting.help}')

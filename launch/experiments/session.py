@@ -109,6 +109,15 @@ class Session:
     )
 
   @property
+  def expected_updates(self) -> int:
+    """Expected number of learner steps of the whole run."""
+    max_steps = self.experiment.max_steps
+    if self.transport == transports.OFFLINE:
+      return max_steps
+    items = self.experience.items.expected_items(max_steps)
+    return self.experience.updates_due(items)
+
+  @property
   def updates_to_come(self) -> int:
     """Maximum number of remaining learner steps."""
     expected = self.experiment.max_steps

@@ -19,6 +19,7 @@ from repertory.components import (
   variables,
 )
 from repertory.components.checkpoints import checkpointing
+from repertory.components.config import schedules
 from repertory.launch.coordination import kinds, logs, reports, statuses
 from repertory.launch.experiments import session as session_lib
 from repertory.launch.nodes import checkpoints, node
@@ -123,6 +124,8 @@ class LearningNode(CheckpointingNode):
       self.network = experiment.builder.make_network(session.spec)
       made = {variable.ref() for variable in self.network.variables}
       self._update = experiment.builder.make_update(self.network, session.spec)
+    if schedules.of_config(experiment.builder.config):
+      learners.set_run_length(self._update, session.expected_updates)
     interfaces.refuse_late(
       [v for v in self.network.variables if v.ref() not in made], 'make_update'
     )

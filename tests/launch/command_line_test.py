@@ -355,6 +355,7 @@ class TestOthers:
     assert 'dqn' in run_command('agents')[1]
     out = run_command('agents', 'dqn')[1]
     assert '--config.n_step=3  (int)\n    n of n-step transitions: ' in out
+    assert '--config.learning_rate=0.001  (float; or a schedule)\n' in out
     assert '--environments_per_actor=1 ' in out
     assert '--environments_per_actor=8 ' in run_command('agents', 'ppo')[1]
     code, _, err = run_command('agents', 'dpn')

@@ -18,6 +18,7 @@ class TestRead:
       ('(120, 84)', tuple, ('120, 84',)),
       ('[64,64], [256]', tuple, ('64,64', '256')),
       ('[]', tuple, ('',)),
+      ('3e-4, linear(3e-4,0)', float, ('3e-4', 'linear(3e-4,0)')),
     ],
   )
   def test_values(self, text, kind, expected):
