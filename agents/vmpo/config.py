@@ -18,7 +18,7 @@ class VMPOConfig(unroll_config.ActorCriticConfig):
 
   xla_pays_after: ClassVar[int] = 200
 
-  scale_rewards: bool = agent_config.default(
+  normalize_rewards: bool = agent_config.default(
     True,
     ', so that learning is independent of their scale; the paper normalizes '
     'values instead (PopArt)',

@@ -296,6 +296,9 @@ def check_identity(
 ) -> None:
   """Raises CheckpointError for one of another experiment, with differences."""
   found = reward_model_config.with_present_names(checkpoint.state['experiment'])
+  # Checkpoints from before these settings lack them.
+  for name in ('normalize_observations', 'normalize_rewards'):
+    found.setdefault(f'{experiment_lib.CONFIG}{name}', False)
   names = [
     name
     for name in sorted(found.keys() | identity.keys())
