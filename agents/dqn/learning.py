@@ -117,7 +117,7 @@ class DQNUpdate(experience_replay.ReplayUpdate):
         self._config.discount * data.discount,
         bootstrap,
       )
-      self._record_returns(items.targets)
+      self._record_returns(lambda: items.targets)
       item_losses, more = items.losses, items.metrics
       if self._config.conservative_weight is not None:
         gaps = self._conservative_gaps(outputs, a_tm1)  # [B]

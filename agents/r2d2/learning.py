@@ -148,8 +148,12 @@ class R2D2Update(experience_replay.ReplayUpdate):
       transform=transform,
       inverse_transform=inverse_transform,
     )
-    chosen = tf.gather(q[:-1], actions, batch_dims=2)
-    self._record_returns(inverse_transform(errors + chosen), window.mask)
+    self._record_returns(
+      lambda: inverse_transform(
+        errors + tf.gather(q[:-1], actions, batch_dims=2)
+      ),
+      window.mask,
+    )
     return errors, q
 
   def _values(self, network, state, burn_in, window) -> tf.Tensor:

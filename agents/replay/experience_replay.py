@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -171,15 +172,18 @@ class ReplayUpdate(learners.ScaledUpdate):
     )
 
   def _record_returns(
-    self, targets: tf.Tensor, mask: tf.Tensor | None = None
+    self,
+    make_targets: Callable[[], tf.Tensor],
+    mask: tf.Tensor | None = None,
   ) -> None:
-    """Adds return targets of values to the scale of rewards, if there is one.
+    """Adds targets of returns to the scale of rewards, if there is one.
 
-    They are `[B]`, or `[T, B]` with a mask.
+    `make_targets` returns targets of values, `[B]`, or `[T, B]` with a mask.
     """
     scale = self._return_scale
     if scale is None:
       return
+    targets = make_targets()
     if mask is None:
       targets, mask = targets[None], tf.ones_like(targets[None], tf.bool)
     scale.update(scale() * tf.stop_gradient(targets), mask)

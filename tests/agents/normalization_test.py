@@ -8,9 +8,10 @@ import tensorflow as tf
 import tree
 
 from repertory.agents import bc, dqn, qtopt
+from repertory.agents.dqn import learning
 from repertory.agents.interface import registry
 from repertory.agents.reward_models import registry as reward_models
-from repertory.components import adders, interfaces, learners, networks, types
+from repertory.components import interfaces, learners, networks, types
 from repertory.components.config.settings import SettingError
 from support.agents import acting_policies, agent_batches, known_agents
 from support.system import rare_cases
@@ -25,8 +26,14 @@ _CASES = {
   'dqn, c51': ('dqn', {'distribution': 'categorical', 'num_atoms': 6}),
   'mpo, c51': ('mpo', {'distribution': 'categorical', 'num_atoms': 6}),
   'pqn, scaled': ('pqn', {'reward_scale': 0.1}),
-  'sac, tqc': ('sac', {'num_quantiles': 3, 'num_dropped_quantiles': 1}),
-}
+  'sac, tqc': (
+    'sac',
+    {
+      'num_quantiles': 3, 'num_dropped_quantiles': 1,
+      'critics_of_policy': 'mean',
+    },
+  ),
+}  # fmt: skip
 _each = pytest.mark.parametrize(
   'case',
   rare_cases.daily(_CASES, ['dqn', 'r2d2', 'td3', 'impala', 'vmpo', 'sac']),
@@ -166,7 +173,7 @@ def test_statistics_equal_the_twin(case, settings):
     known = np.concatenate(rows[:-1] or rows)  # The first batch is by itself.
     mean, deviation = known.mean(axis=0), known.std(axis=0)
 
-    def normalize(observation):
+    def normalize(observation, mean=mean, deviation=deviation):
       normalized = (observation.numpy() - mean) / deviation
       return tf.constant(normalized, tf.float32)
 
@@ -202,7 +209,7 @@ def _inverse_rescaled(config, x):
 
 def test_nothing_is_added_without_the_settings():
   builder, network, update = _make('dqn')
-  assert type(update) is dqn.DQNUpdate
+  assert type(update) is learning.DQNUpdate
   assert 'normalizer' not in vars(network)
   sample = agent_batches.make_batch(
     builder, agent_batches.AGENTS['dqn'].spec, 1
