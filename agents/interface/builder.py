@@ -11,11 +11,7 @@ from typing import Any, ClassVar
 
 import sonnet as snt
 
-from repertory.agents.interface import (
-  agent_config,
-  config_checks,
-  normalizing,
-)
+from repertory.agents.interface import agent_config, normalizing
 from repertory.components import (
   adders,
   interfaces,
@@ -148,12 +144,6 @@ class Builder(abc.ABC):
     if config is None:
       config = typing.get_type_hints(type(self))['config']()
     self.config: Any = config
-    config_checks.check(
-      config,
-      'normalize_rewards',
-      self.uses_rewards or not config.normalize_rewards,
-      f'False for {kind.__name__}, which does not learn from rewards',
-    )
 
   def __init_subclass__(cls, **kwargs: Any):
     super().__init_subclass__(**kwargs)

@@ -183,10 +183,11 @@ class ReplayUpdate(learners.ScaledUpdate):
     scale = self._return_scale
     if scale is None:
       return
-    targets = make_targets()
+    targets = tf.stop_gradient(scale() * make_targets())
     if mask is None:
-      targets, mask = targets[None], tf.ones_like(targets[None], tf.bool)
-    scale.update(scale() * tf.stop_gradient(targets), mask)
+      scale.update(targets[None], tf.ones_like(targets[None], tf.bool))
+    else:
+      scale.update(targets, mask)
 
   @abc.abstractmethod
   def _improve(

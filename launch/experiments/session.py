@@ -298,7 +298,8 @@ def check_identity(
   found = reward_model_config.with_present_names(checkpoint.state['experiment'])
   # Checkpoints from before these settings lack them.
   for name in ('normalize_observations', 'normalize_rewards'):
-    found.setdefault(f'{experiment_lib.CONFIG}{name}', False)
+    if (key := f'{experiment_lib.CONFIG}{name}') in identity:
+      found.setdefault(key, False)
   names = [
     name
     for name in sorted(found.keys() | identity.keys())

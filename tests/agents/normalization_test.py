@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 import tree
 
-from repertory.agents import bc, dqn, qtopt
+from repertory.agents import dqn, qtopt
 from repertory.agents.dqn import learning
 from repertory.agents.interface import registry
 from repertory.agents.reward_models import registry as reward_models
@@ -112,7 +112,8 @@ def test_learns_as_without_from_data_normalized_by_hand(case):
     np.testing.assert_allclose(
       result.metrics[name], value, rtol=2e-3, atol=1e-4, err_msg=name
     )
-  if reference.priorities is not None:
+  if result.priorities is not None:
+    assert reference.priorities is not None
     np.testing.assert_allclose(
       result.priorities, reference.priorities, rtol=1e-3, atol=1e-5
     )
@@ -285,8 +286,8 @@ class _OwnUpdate(dqn.DQNBuilder):
 
 class TestRefusals:
   def test_bc_has_no_rewards(self):
-    with pytest.raises(SettingError, match='normalize_rewards must be False'):
-      bc.BCBuilder(bc.BCConfig(normalize_rewards=True))
+    with pytest.raises(SettingError, match="is no setting of agent 'bc'"):
+      registry.make_config('bc', {'normalize_rewards': True})
 
   @pytest.mark.parametrize('name', list(_BOTH))
   def test_bellman_updaters_compute_targets(self, name):
