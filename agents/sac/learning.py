@@ -371,7 +371,6 @@ class SACUpdate(experience_replay.ReplayUpdate):
         log_prob_t=following.log_prob,
         temperature=temperature,
       )  # [B, M]
-      self._record_returns(lambda: tf.reduce_mean(targets, axis=-1))
       taken = q_tm1  # [B, N K]
       if self._distribution is None:
         taken = tf.gather(q_tm1, action_tm1, batch_dims=1)

@@ -52,6 +52,7 @@ _BOTH = {'normalize_observations': True, 'normalize_rewards': True}
 _NORMALIZED = {
   **{f'{name}, normalized': _BOTH for name in agent_batches.AGENTS},
   'bc, normalized': {'normalize_observations': True},
+  'sac, normalized': {'normalize_observations': True},
   'dqn, normalized': {**_BOTH, 'num_sgd_steps_per_step': 2},
 }
 _FOR_CHOICES = known_agents.taking('discrete')
