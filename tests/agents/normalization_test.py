@@ -300,7 +300,7 @@ class TestRefusals:
   )
   def test_bonuses_in_targets(self, agent, settings):
     settings = {**settings, 'normalize_rewards': True}
-    with pytest.raises(SettingError, match='the scale .*diverge'):
+    with pytest.raises(SettingError, match=r'scale .*diverge'):
       registry.make_builder(agent, settings)
 
   def test_updates_without_a_scale(self):
