@@ -40,7 +40,7 @@ _INTERNAL = {
   'environments/values': {'casting'},
   'agents': set(),
   'agents/actor_critic': set(),
-  'agents/interface': set(),
+  'agents/interface': {'normalizing'},
   'agents/replay': set(),
   'agents/unrolls': set(),
 }  # fmt: skip

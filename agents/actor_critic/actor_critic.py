@@ -20,7 +20,6 @@ def make_network(
   config: Any,
   shared_sizes: Sequence[int],
   hidden_sizes: Sequence[int] = (),
-  normalize_observations: bool = False,
 ) -> networks.SequenceNetwork:
   """Creates a network that outputs `networks.ActorCriticOutput`.
 
@@ -29,19 +28,14 @@ def make_network(
     config: An `agent_config.CoreConfig` with `image_torso`.
     shared_sizes: Sizes of the shared layers before the core.
     hidden_sizes: Sizes of the layers of policy and value after the core.
-    normalize_observations: Whether to normalize observations.
   """
   distribution = distributions.make_distribution(spec.actions)
-  normalizer = None
-  if normalize_observations:
-    normalizer = networks.ObservationNormalizer(spec.observations)
   network = networks.SequenceNetwork(
     networks.ObservationTorso(
       spec.observations, shared_sizes, config.image_torso
     ),
     networks.make_core(config.core, config.core_size, **config.core_options),
     networks.ActorCriticHead(distribution.num_parameters, hidden_sizes),
-    normalizer,
   )
   network.create_variables(spec.observations)
   return network
@@ -60,10 +54,9 @@ def estimate_advantages(
   advantages and targets, `[T, B]`, and metrics.
   """
   mask, discounts = data.mask, config.discount * data.discount  # [T, B]
-  rewards, scale_metrics = data.reward, {}
-  if return_scale is not None:
-    rewards = return_scale.scale_rewards(rewards, discounts, values, mask)
-    scale_metrics = {'reward_scale': return_scale()}
+  rewards, scale_metrics = learners.scale_rewards(
+    return_scale, data.reward, discounts, values, mask
+  )
   estimated = losses.generalized_advantages(
     rewards=losses.clip_rewards(rewards, config.max_abs_reward),
     discounts=discounts,

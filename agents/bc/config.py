@@ -13,13 +13,14 @@ from repertory.agents.interface import agent_config
 class BCConfig(agent_config.NetworkConfig):
   """Settings of BC, most of them those of TD3+BC, arXiv:2106.06860.
 
-  Settings of returns, replay servers and actors do not apply.
+  Settings of rewards, replay servers and actors do not apply.
   """
 
   # Removes inherited fields.
   discount: ClassVar[float] = 1.0
   prefetch: ClassVar[int] = 1
   variable_update_period: ClassVar[int] = 1
+  normalize_rewards: ClassVar[bool] = False
 
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (256, 256), ': those of TD3+BC, arXiv:2106.06860'

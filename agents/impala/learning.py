@@ -41,7 +41,7 @@ class IMPALABuilder(unroll_queue.UnrollQueueBuilder):
     )
 
 
-class IMPALAUpdate(interfaces.Update):
+class IMPALAUpdate(learners.ScaledUpdate):
   """IMPALA: policy gradient with V-trace targets and advantages.
 
   The loss is policy + `baseline_cost` · ½ (v − V)² − `entropy_cost` · H, each a
@@ -59,7 +59,7 @@ class IMPALAUpdate(interfaces.Update):
     config: impala_config.IMPALAConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__(network)
+    super().__init__(network, config.normalize_rewards)
     self._network = network
     self._distribution = distribution
     self._config = config
@@ -90,11 +90,19 @@ class IMPALAUpdate(interfaces.Update):
     output, _ = self._network.unroll(data.observation, data.first, data.state)
     parameters, values = output.parameters[:-1], output.value[:-1]  # [T, B, …]
     log_probs = self._distribution.log_prob(parameters, data.extras['sample'])
+    discounts = config.discount * data.discount
+    rewards, metrics = learners.scale_rewards(
+      self._return_scale,
+      data.reward,
+      discounts,
+      tf.stop_gradient(output.value),
+      mask,
+    )
     trace = losses.vtrace(
       target_log_probs=tf.stop_gradient(log_probs),
       behavior_log_probs=data.extras['log_prob'],
-      rewards=losses.clip_rewards(data.reward, config.max_abs_reward),
-      discounts=config.discount * data.discount,
+      rewards=losses.clip_rewards(rewards, config.max_abs_reward),
+      discounts=discounts,
       values=tf.stop_gradient(values),
       bootstrap_value=tf.stop_gradient(output.value[-1]),
       mask=mask,
@@ -114,6 +122,7 @@ class IMPALAUpdate(interfaces.Update):
       + config.entropy_cost * entropy_loss
     )
     return loss, {
+      **metrics,
       'policy_loss': policy_loss,
       'value_loss': value_loss,
       'entropy': -entropy_loss,

@@ -146,6 +146,15 @@ class AgentConfig:
     10,
     'Actor steps between fetches of variables, in the distributed topology.',
   )
+  normalize_observations: bool = settings.field(
+    False,
+    'Normalize observations, except images and discrete ones, by their running '
+    'mean and standard deviation, and clip them to ±10.',
+  )
+  normalize_rewards: bool = settings.field(
+    False,
+    'Divide rewards by the running standard deviation of returns.',
+  )
   jit_compile: bool | None = settings.field(
     None,
     'Compile the update with XLA, and recurrent policies (on accelerators, '

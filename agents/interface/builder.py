@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import sonnet as snt
 import tensorflow as tf
 
-from repertory.agents.interface import agent_config
+from repertory.agents.interface import agent_config, normalizing
 from repertory.components import (
   adders,
   interfaces,
@@ -117,6 +117,9 @@ class Builder(abc.ABC):
 
   Factories get copies of specs, which modules may keep; see `nests.plain`. If
   the observations have action masks, the networks that they return are masked.
+  With `normalize_observations`, `make_network` returns a
+  `networks.NormalizedNetwork`; `make_update` gets the network inside, and makes
+  networks without a normalizer, because its batches are normalized.
 
   Attributes:
     config: The agent's config, an `agent_config.AgentConfig`.
@@ -133,7 +136,7 @@ class Builder(abc.ABC):
     return_bounds: Support of a distributional critic, `(vmin, vmax)`; None
       without limits. They bound returns of the environment's rewards,
       discounted by `config.discount`. Data sets with returns out of bounds are
-      rejected.
+      rejected, unless returns are scaled by `normalize_rewards`.
     reward_model_identity: Name and settings of the reward model, as entries of
       run identities.
   """
@@ -175,7 +178,7 @@ class Builder(abc.ABC):
     for name in _FACTORIES:
       method = vars(cls).get(name)
       if inspect.isfunction(method):
-        setattr(cls, name, _checked(method))
+        setattr(cls, name, normalizing.wrap(_checked(method)))
 
   @property
   def observes_previous_action_and_reward(self) -> bool:
@@ -186,6 +189,11 @@ class Builder(abc.ABC):
     setting `previous_action_and_reward`, if there is one.
     """
     return getattr(self.config, 'previous_action_and_reward', False)
+
+  @property
+  def normalizes_observations(self) -> bool:
+    """Whether it adds a normalizer to network and update."""
+    return self.config.normalize_observations
 
   @abc.abstractmethod
   def make_network(self, spec: specs.EnvironmentSpec) -> snt.Module:

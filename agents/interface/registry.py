@@ -38,6 +38,10 @@ OTHER_NAMES = {
 }
 
 
+# Earlier names of agents' settings, and present ones.
+_RENAMED = {'scale_rewards': 'normalize_rewards'}
+
+
 @functools.cache
 def _folders() -> list[str]:
   found = pkgutil.iter_modules(folders.__path__)
@@ -130,6 +134,7 @@ def make_config(
       is invalid.
   """
   agent = get(name)
+  settings = {_RENAMED.get(one, one): value for one, value in settings.items()}
   if preset is not None:
     settings = {**_get_preset(agent, preset), **settings}
   values = parse_settings(

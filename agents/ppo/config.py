@@ -29,12 +29,10 @@ class PPOConfig(unroll_config.ActorCriticConfig):
     (64, 64),
     ': the paper, section 6.1; separate networks: Andrychowicz, section 3.2',
   )
-  normalize_observations: bool = settings.field(
-    False,
-    'Normalize observations, except images, to mean 0 and standard deviation '
-    '1, as recommended for MuJoCo: Andrychowicz, section 3.3.',
+  normalize_observations: bool = agent_config.default(
+    False, ', as recommended for MuJoCo: Andrychowicz, section 3.3'
   )
-  scale_rewards: bool = agent_config.default(
+  normalize_rewards: bool = agent_config.default(
     False, ", as the paper's code does for MuJoCo: Engstrom, section 3"
   )
   unroll_length: int = agent_config.default(128, ': the paper, table 5')
@@ -97,7 +95,7 @@ PRESETS = {
   # steps replace one of 2048.
   'mujoco': {
     'normalize_observations': True,
-    'scale_rewards': True,
+    'normalize_rewards': True,
     'max_abs_reward': 10.0,
     'unroll_length': 256,
     'num_epochs': 10,

@@ -33,11 +33,7 @@ class PPOBuilder(unroll_queue.UnrollQueueBuilder):
   def make_network(self, spec):
     config = self.config
     return actor_critic.make_network(
-      spec,
-      config,
-      config.shared_sizes,
-      config.hidden_sizes,
-      config.normalize_observations,
+      spec, config, config.shared_sizes, config.hidden_sizes
     )
 
   def make_update(self, network, spec):
@@ -70,33 +66,13 @@ class PPOUpdate(steps_lib.MinibatchUpdate):
     config: ppo_config.PPOConfig,
     additional_loss: additional.AdditionalLoss | None = None,
   ):
-    super().__init__(network, config, scale_rewards=config.scale_rewards)
+    super().__init__(network, config)
     self._network = network
     self._distribution = distribution
     self._additional_loss = additional_loss
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
-    normalizer = self._network.normalizer
-    if normalizer is None:
-      return interfaces.UpdateResult(self._learn(sample.data))
-    data = sample.data
-    observation = tree.map_structure(lambda x: x[:, :-1], data.observation)
-
-    def update_normalizer():
-      normalizer.update(observation, data.mask)
-
-    # The first batch before learning, or it would not be normalized. Later ones
-    # after learning, so that the first gradient step starts from the behavior
-    # policy.
-    is_first = tf.logical_not(normalizer.is_initialized)
-    tf.cond(is_first, update_normalizer, lambda: None)
-    metrics = self._learn(data)
-    tf.cond(is_first, lambda: None, update_normalizer)
-    return interfaces.UpdateResult(metrics)
-
-  def _learn(self, data: types.Sequence) -> dict[str, tf.Tensor]:
-    """Takes the gradient steps, with constant normalization."""
-    steps, metrics = self._estimate(learners.time_major(data))
+    steps, metrics = self._estimate(learners.time_major(sample.data))
     config = self._config
     epsilon = config.clip_epsilon * self._anneal()
     max_kl = float('inf') if config.target_kl is None else config.target_kl
@@ -106,7 +82,7 @@ class PPOUpdate(steps_lib.MinibatchUpdate):
       (*_METRICS, *self._additional_metrics(steps)),
       should_continue=lambda metrics: metrics['approximate_kl'] <= max_kl,
     )
-    return {**metrics, **step_metrics}
+    return interfaces.UpdateResult({**metrics, **step_metrics})
 
   def _estimate(self, data: types.Sequence) -> tuple[steps_lib.Steps, dict]:
     """Computes advantages and targets, with the current network."""

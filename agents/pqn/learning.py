@@ -86,12 +86,20 @@ class PQNUpdate(steps_lib.MinibatchUpdate):
     config, mask = self._config, data.mask  # [T, B]
     q, _ = self._network.unroll(data.observation, data.first, data.state)
     values = tf.reduce_max(q, axis=-1)  # [T + 1, B]
+    discounts = config.discount * data.discount
+    rewards, metrics = learners.scale_rewards(
+      self._return_scale,
+      data.reward,
+      discounts,
+      values / config.reward_scale,
+      mask,
+    )
     # Advantages + max_a q are the Q(λ) returns.
     _, targets = losses.generalized_advantages(
       rewards=losses.clip_rewards(
-        config.reward_scale * data.reward, config.max_abs_reward
+        config.reward_scale * rewards, config.max_abs_reward
       ),
-      discounts=config.discount * data.discount,
+      discounts=discounts,
       values=values[:-1],
       bootstrap_value=values[-1],
       mask=mask,
@@ -101,6 +109,7 @@ class PQNUpdate(steps_lib.MinibatchUpdate):
       data, action=self._actions.from_action(data.action), target=targets
     )
     return learners.to_items(steps), {
+      **metrics,
       'q_value': losses.masked_mean(
         action_masks.mean_allowed(q[:-1], axis=-1), mask
       ),

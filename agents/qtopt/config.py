@@ -90,6 +90,12 @@ class QTOptConfig(replay_config.TransitionReplayConfig):
       self.num_elites <= self.num_samples,
       f'at most num_samples = {self.num_samples}',
     )
+    config_checks.check(
+      self,
+      'normalize_rewards',
+      not (self.bounded and self.normalize_rewards),
+      'False with bounded, whose returns must be in [0, 1]',
+    )
     has_updaters = self.train_buffer_size is not None
     config_checks.check(
       self,

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -155,24 +156,52 @@ class ImportanceWeights(tf.Module):
     )
 
 
-class ReplayUpdate(interfaces.Update):
-  """Base of updates from replay, with importance weights and new priorities."""
+class ReplayUpdate(learners.ScaledUpdate):
+  """Base of updates from replay, with importance weights and new priorities.
+
+  With `normalize_rewards`, rewards are divided by the deviation of the return
+  targets so far, which subclasses add by `_record_returns`.
+  """
 
   def __init__(
     self, network: tf.Module | None, config: replay_config.ReplayConfig
   ):
     """Exports `network` as the policy's, unless None."""
-    super().__init__(network)
+    super().__init__(network, config.normalize_rewards)
     self._config: Any = config
     self._importance_weights = ImportanceWeights(config)
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     weights = self._importance_weights(sample)  # [B]
+    scale = self._return_scale
+    if scale is not None:
+      reward = sample.data.reward / scale()
+      sample = sample._replace(data=sample.data._replace(reward=reward))
     metrics, priorities = self._improve(sample, weights)
+    if scale is not None:
+      metrics = {**metrics, 'reward_scale': scale()}
     is_prioritized = self._config.prioritized
     return interfaces.UpdateResult(
       metrics, priorities if is_prioritized else None
     )
+
+  def _record_returns(
+    self,
+    make_targets: Callable[[], tf.Tensor],
+    mask: tf.Tensor | None = None,
+  ) -> None:
+    """Adds targets of returns to the scale of rewards, if there is one.
+
+    `make_targets` returns targets of values, `[B]`, or `[T, B]` with a mask.
+    """
+    scale = self._return_scale
+    if scale is None:
+      return
+    targets = tf.stop_gradient(scale() * make_targets())
+    if mask is None:
+      scale.update(targets[None], tf.ones_like(targets[None], tf.bool))
+    else:
+      scale.update(targets, mask)
 
   @abc.abstractmethod
   def _improve(

@@ -79,6 +79,10 @@ class RewardModelBuilder(builder.Builder):
   def observes_previous_action_and_reward(self) -> bool:
     return self.wrapped.observes_previous_action_and_reward
 
+  @property
+  def normalizes_observations(self) -> bool:
+    return False  # The wrapped builder does: models get raw observations.
+
   def make_network(self, spec: specs.EnvironmentSpec) -> Any:
     return self.wrapped.make_network(spec)
 

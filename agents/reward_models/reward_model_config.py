@@ -15,7 +15,12 @@ PREFIX = f'{REWARD_MODEL}.'
 
 
 def renamed(name: str) -> str:
-  """Maps earlier names of settings to present ones: `wrap`, `wrap.<name>`."""
+  """Maps earlier names of settings to present ones.
+
+  They are `wrap`, `wrap.<name>` and `config.scale_rewards`.
+  """
+  if name == 'config.scale_rewards':
+    return 'config.normalize_rewards'
   return re.sub(r'^wrap(?=$|\.|_config$)', REWARD_MODEL, name)
 
 

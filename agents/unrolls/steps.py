@@ -7,7 +7,7 @@ import tensorflow as tf
 import tree
 
 from repertory.agents.unrolls import unroll_config
-from repertory.components import interfaces, learners, networks, types
+from repertory.components import learners, networks, types
 
 
 class Steps(NamedTuple):
@@ -47,22 +47,18 @@ def steps_of(data: types.Sequence, **inputs: types.Nest) -> Steps:
   )
 
 
-class MinibatchUpdate(interfaces.Update):
-  """Base class of updates that take several epochs of minibatch steps.
-
-  With `scale_rewards`, values are learned in the scale of returns, which
-  therefore belongs to what is learned.
-  """
+class MinibatchUpdate(learners.ScaledUpdate):
+  """Base class of updates that take several epochs of minibatch steps."""
 
   def __init__(
     self,
     network: networks.SequenceNetwork,
     config: unroll_config.MinibatchConfig,
     acting: networks.SequenceNetwork | None = None,
-    scale_rewards: bool = False,
   ):
     """Creates the optimizer of `network`; `acting` is exported if given."""
-    super().__init__(network if acting is None else acting)
+    exported = network if acting is None else acting
+    super().__init__(exported, config.normalize_rewards)
     self._config: Any = config
     self._learning_rate = tf.Variable(
       float(config.learning_rate), trainable=False, name='learning_rate'
@@ -71,15 +67,8 @@ class MinibatchUpdate(interfaces.Update):
       network, config, self._learning_rate
     )
     self._annealing = learners.LinearAnnealing(config.anneal_learner_steps)
-    self._return_scale = learners.RunningScale() if scale_rewards else None
     # For shuffling minibatches.
     self._noise = learners.UpdateNoise()
-
-  @property
-  def learned(self):
-    scale = self._return_scale
-    scales = {} if scale is None else {'return_scale': scale.variables}
-    return {**super().learned, **scales}
 
   def _anneal(self) -> tf.Tensor:
     """Anneals the learning rate; returns the share that is left of it."""

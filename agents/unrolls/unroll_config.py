@@ -134,10 +134,6 @@ class ActorCriticConfig(MinibatchConfig):
     (64, 64),
     'Hidden layer sizes of policy and value each, after the recurrent core.',
   )
-  scale_rewards: bool = settings.field(
-    False,
-    'Divide rewards by the running standard deviation of discounted returns.',
-  )
   batch_size: int | None = agent_config.default(None, ', at least 8 in total')
   normalize_advantages: bool = settings.field(
     True,

@@ -25,7 +25,7 @@ class VMPOConfig(unroll_config.ActorCriticConfig):
     'epsilon_stddev',
   )
 
-  scale_rewards: bool = agent_config.default(
+  normalize_rewards: bool = agent_config.default(
     True,
     ', so that learning is independent of their scale; the paper normalizes '
     'values instead (PopArt)',

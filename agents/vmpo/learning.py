@@ -59,7 +59,7 @@ class VMPOUpdate(steps_lib.MinibatchUpdate):
     distribution: distributions.Distribution,
     config: vmpo_config.VMPOConfig,
   ):
-    super().__init__(online, config, target, config.scale_rewards)
+    super().__init__(online, config, target)
     self._online = online
     self._target = target
     self._distribution = distribution

@@ -8,6 +8,7 @@ if TYPE_CHECKING:
   from repertory.components.learners.gradient_learner import *
   from repertory.components.learners.learner_state import *
   from repertory.components.learners.minibatches import *
+  from repertory.components.learners.normalized_update import *
   from repertory.components.learners.optimizers import *
   from repertory.components.learners.scheduled_update import *
   from repertory.components.learners.update_parts import *
@@ -15,9 +16,10 @@ if TYPE_CHECKING:
 __all__ = [
   'ClippedAdam', 'CosineAnnealing', 'DelayedUpdate', 'Divergence',
   'DualVariable', 'GradientLearner', 'LearnerState',
-  'LinearAnnealing', 'PeriodicCopy', 'RunningScale', 'ScheduledUpdate',
-  'SoftUpdate', 'UpdateNoise', 'UpdateSeries', 'check_matches', 'make_values',
-  'name_learned', 'restore_exported', 'save_exported', 'select_learned',
+  'LinearAnnealing', 'NormalizedUpdate', 'PeriodicCopy', 'RunningScale',
+  'ScaledUpdate', 'ScheduledUpdate', 'SoftUpdate', 'UpdateNoise',
+  'UpdateSeries', 'check_matches', 'make_values', 'name_learned',
+  'restore_exported', 'save_exported', 'scale_rewards', 'select_learned',
   'set_run_length',
   'shuffled_minibatches', 'swap_leading_axes', 'take_minibatch_steps',
   'time_major', 'to_items', 'to_steps', 'undone_unless_finite',

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import tensorflow as tf
 
-from repertory.components import losses
+from repertory.components import interfaces, losses
 from repertory.components.networks import normalization
 
 
@@ -200,6 +200,40 @@ class RunningScale(tf.Module):
     )
     self.update(returns, mask)
     return rewards / self()
+
+
+def scale_rewards(
+  scale: RunningScale | None,
+  rewards: tf.Tensor,
+  *of_unrolls: tf.Tensor,
+) -> tuple[tf.Tensor, dict[str, tf.Tensor]]:
+  """Returns rewards of unrolls, scaled unless the scale is None, and metrics.
+
+  For `of_unrolls` see `RunningScale.scale_rewards`.
+  """
+  if scale is None:
+    return rewards, {}
+  rewards = scale.scale_rewards(rewards, *of_unrolls)
+  return rewards, {'reward_scale': scale()}
+
+
+class ScaledUpdate(interfaces.Update):
+  """Base of updates that can divide rewards by the deviation of returns.
+
+  Values are then learned in the scale of returns, which therefore belongs to
+  what is learned.
+  """
+
+  def __init__(self, policy_network: tf.Module | None, scaled: bool):
+    """Exports `policy_network`, unless None; `scaled` rewards have a scale."""
+    super().__init__(policy_network)
+    self._return_scale = RunningScale() if scaled else None
+
+  @property
+  def learned(self):
+    scale = self._return_scale
+    scales = {} if scale is None else {'return_scale': scale.variables}
+    return {**super().learned, **scales}
 
 
 _Variables: TypeAlias = Sequence[tf.Variable | tf.Module]

@@ -21,11 +21,11 @@ __all__ = [
   'BatchRenormMLP', 'BoundedGaussianHead', 'Critic', 'DataEfficientTorso',
   'DuelingHead', 'GTrXL', 'GTrXLState', 'GaussianHead', 'LayerNormMLP',
   'MaskedNetwork', 'MinAtarTorso', 'NatureTorso', 'NoisyLinear',
-  'NormalizedMLP', 'ObservationNormalizer', 'ObservationTorso', 'ResidualTorso',
-  'ReturnNetwork', 'SequenceNetwork', 'SimBa', 'batch_statistics',
-  'check_observation', 'create_critic_variables', 'create_variables',
-  'make_bounded_gaussian_network', 'make_core', 'make_critic',
-  'make_policy_head', 'make_sequential', 'make_trunk',
+  'NormalizedMLP', 'NormalizedNetwork', 'ObservationNormalizer',
+  'ObservationTorso', 'ResidualTorso', 'ReturnNetwork', 'SequenceNetwork',
+  'SimBa', 'batch_statistics', 'check_observation', 'create_critic_variables',
+  'create_variables', 'make_bounded_gaussian_network', 'make_core',
+  'make_critic', 'make_policy_head', 'make_sequential', 'make_trunk',
   'make_value_head', 'reset_where', 'unroll',
 ]  # fmt: skip
 

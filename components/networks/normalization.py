@@ -1,6 +1,7 @@
 """Running mean and variance of batches, and normalization by them."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import sonnet as snt
@@ -9,7 +10,7 @@ import tree
 
 from repertory.components import specs, types
 from repertory.components.networks import previous_actions
-from repertory.components.runtime import nests
+from repertory.components.runtime import nests, numpy_functions
 
 
 class Moments(NamedTuple):
@@ -129,6 +130,24 @@ class ObservationNormalizer(snt.Module):
       )
     return self._unflatten(leaves)
 
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version, see `numpy_functions`."""
+    arrays, limit = weights.arrays, np.float32(self._max_abs_value)
+    statistics = [
+      (i, weights.add(mean), weights.add(variance))
+      for i, mean, variance in zip(self._indices, self._means, self._variances)
+    ]
+
+    def call(leaves):
+      leaves = list(leaves)
+      for i, mean, variance in statistics:
+        deviation = np.sqrt(arrays[variance] + _MIN_VARIANCE)
+        normalized = ((leaves[i] - arrays[mean]) / deviation).astype(np.float32)
+        leaves[i] = np.clip(normalized, -limit, limit)
+      return leaves
+
+    return call
+
   def update(self, observation: types.Nest, mask: tf.Tensor) -> None:
     """Adds observations `[T, B, ...]` where the mask `[T, B]` is true."""
     leaves = self._leaves_of(observation)
@@ -139,6 +158,47 @@ class ObservationNormalizer(snt.Module):
       mean.assign(merged.mean)
       variance.assign(merged.variance)
     self._count.assign_add(tf.reduce_sum(tf.cast(mask, tf.float64)))
+
+
+class NormalizedNetwork(snt.Module):
+  """Network whose observations are normalized, in calls, `step` and `unroll`.
+
+  It has the other attributes of the network that it contains, unchanged. Its
+  last variables are the statistics.
+
+  Attributes:
+    network: The network of normalized observations.
+    normalizer: The normalizer, which `learners.NormalizedUpdate` updates.
+  """
+
+  def __init__(
+    self, network: Callable[..., types.Nest], normalizer: ObservationNormalizer
+  ):
+    super().__init__(name='normalized_network')
+    self.network: Any = network
+    self.normalizer = normalizer
+
+  def __call__(self, observation: types.Nest, *args: Any, **kwargs: Any) -> Any:
+    return self.network(self.normalizer(observation), *args, **kwargs)
+
+  def step(self, observation: types.Nest, *args: Any) -> Any:
+    """Maps observations `[B, ...]` and state to outputs and the next state."""
+    return self.network.step(self.normalizer(observation), *args)
+
+  def unroll(self, observation: types.Nest, *args: Any) -> Any:
+    """Unrolls a `SequenceNetwork` over sequences `[T, B, ...]`."""
+    return self.network.unroll(self.normalizer(observation), *args)
+
+  def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
+    """Returns the NumPy version, see `numpy_functions`."""
+    normalize = self.normalizer.in_numpy(weights)
+    evaluate = numpy_functions.forward(self.network, weights)
+    return lambda leaves, *inputs: evaluate(normalize(leaves), *inputs)
+
+  def __getattr__(self, name: str) -> Any:
+    if name == 'network':
+      raise AttributeError(name)
+    return getattr(self.network, name)
 
 
 def _is_normalized(spec: specs.Array, with_images: bool) -> bool:

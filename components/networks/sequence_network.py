@@ -10,12 +10,7 @@ import tree
 from repertory.components import specs, types
 from repertory.components.actions import action_masks
 from repertory.components.config import choices
-from repertory.components.networks import (
-  gtrxl,
-  masked_network,
-  normalization,
-  torsos,
-)
+from repertory.components.networks import gtrxl, masked_network, torsos
 from repertory.components.runtime import data_parallel, numpy_functions
 
 # With the interface of `snt.RNNCore`, whose results are untyped.
@@ -106,8 +101,6 @@ class SequenceNetwork(snt.Module):
   where torso and head process all time steps at once.
 
   Attributes:
-    normalizer: Normalizer of observations, which the learner updates; None for
-      no normalization.
     masks: Masks of the head's outputs, see `masked_network`; None for none.
   """
 
@@ -118,7 +111,6 @@ class SequenceNetwork(snt.Module):
     torso: Callable[[types.Nest], tf.Tensor],
     core: Core | None,
     head: Callable[[tf.Tensor], types.Nest],
-    normalizer: normalization.ObservationNormalizer | None = None,
   ):
     """Takes the parts.
 
@@ -126,13 +118,11 @@ class SequenceNetwork(snt.Module):
       torso: Maps observations `[B, ...]` to features `[B, D]`.
       core: Core whose initial state is zeros; None for a feed-forward network.
       head: Maps features `[B, H]` to a nest of outputs `[B, ...]`.
-      normalizer: Normalizer of observations; None for none.
     """
     super().__init__(name='sequence_network')
     self._torso = torso
     self._core = core
     self._head = head
-    self.normalizer = normalizer
 
   def initial_state(self, batch_size: int) -> types.Nest:
     """Returns the initial recurrent state, `[B, ...]`; () without a core."""
@@ -156,15 +146,15 @@ class SequenceNetwork(snt.Module):
     self, observation: types.Nest, state: types.Nest
   ) -> tuple[types.Nest, types.Nest]:
     """Maps observations `[B, ...]` and state to outputs and the next state."""
-    features = self._extract(observation)  # [B, D]
+    features = self._torso(observation)  # [B, D]
     if self._core is not None:
       features, state = self._core(features, state)  # [B, H]
     return self._apply_head(features, self._read_mask(observation)), state
 
   def in_numpy(self, weights: numpy_functions.Weights) -> Callable:
     """Returns the NumPy version of torso and head, see `numpy_functions`."""
-    if self._core is not None or self.normalizer is not None:
-      raise numpy_functions.NoNumpyError('there is a core or a normalizer.')
+    if self._core is not None:
+      raise numpy_functions.NoNumpyError('there is a core.')
     if self.masks is not None:
       return masked_network.masked_in_numpy(
         self._torso, self._head, self.masks, weights
@@ -191,7 +181,7 @@ class SequenceNetwork(snt.Module):
   def _unroll(
     self, observation: types.Nest, first: tf.Tensor, state: types.Nest
   ) -> tuple[types.Nest, types.Nest]:
-    features = snt.BatchApply(self._extract)(observation)  # [T, B, D]
+    features = snt.BatchApply(self._torso)(observation)  # [T, B, D]
     if self._core is not None:
       features, state = unroll(self._core, features, first, state)
     apply_head = snt.BatchApply(self._apply_head)
@@ -205,9 +195,3 @@ class SequenceNetwork(snt.Module):
   def _read_mask(self, observation: types.Nest) -> tf.Tensor | None:
     """Returns action masks `[..., P]` of observations `[..., ...]`, if any."""
     return None if self.masks is None else self.masks(observation)
-
-  def _extract(self, observation: types.Nest) -> tf.Tensor:
-    """Maps observations `[B, ...]` to features `[B, D]`."""
-    if self.normalizer is not None:
-      observation = self.normalizer(observation)
-    return self._torso(observation)

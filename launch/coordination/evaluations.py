@@ -74,8 +74,10 @@ class Evaluations:
     description = policy_description.describe(
       state, self._spec, self._transport
     )
+    # Courier sends arrays of rank 0 as numbers.
+    arrays = {name: np.asarray(value) for name, value in policy.items()}
     try:
-      self._checkpointer.save(policy, state, policy=description)
+      self._checkpointer.save(arrays, state, policy=description)
     except OSError as error:
       problem = f'best policy not saved: {error}'
       if self._are_errors_fatal:

@@ -202,7 +202,7 @@ def _check_returns(
   spec: specs.EnvironmentSpec,
 ) -> None:
   """Raises SettingError for returns outside the range of the agent's critic."""
-  if builder.return_bounds is None:
+  if builder.return_bounds is None or builder.config.normalize_rewards:
     return
   # Reads these columns only: observations may be images.
   rewards = spec._replace(observations=(), actions=())

@@ -305,6 +305,10 @@ def check_identity(
 ) -> None:
   """Raises CheckpointError for one of another experiment, with differences."""
   found = reward_model_config.with_present_names(checkpoint.state['experiment'])
+  # Checkpoints from before these settings lack them.
+  for name in ('normalize_observations', 'normalize_rewards'):
+    if (key := f'{experiment_lib.CONFIG}{name}') in identity:
+      found.setdefault(key, False)
   names = [
     name
     for name in sorted(found.keys() | identity.keys())

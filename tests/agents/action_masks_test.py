@@ -20,6 +20,10 @@ _GRU = {'core': 'gru', 'core_size': 3}
 _C51 = {'distribution': 'categorical', 'num_atoms': 6}
 _CASES = {
   **{name: (name, {}) for name in known_agents.taking('discrete')},
+  'dqn, normalized': (
+    'dqn', {'normalize_observations': True, 'normalize_rewards': True},
+  ),
+  'pqn, normalized': ('pqn', {'normalize_observations': True}),
   'dqn, plain': ('dqn', {'double': False, 'dueling': False}),
   'dqn, rainbow': ('dqn', {**_C51, 'noisy': True, 'munchausen': True}),
   'dqn, quantile': ('dqn', {'distribution': 'quantile', 'num_quantiles': 3}),
@@ -34,6 +38,7 @@ _CASES = {
   **{f'{a}, gru': (a, _GRU) for a in ('impala', 'ppo', 'pqn', 'vmpo')},
 }  # fmt: skip
 _DAILY = ['dqn', 'dqn, rainbow', 'r2d2', 'ppo, gru', 'sac', 'mpo', 'bc']
+_DAILY += ['dqn, normalized']
 _each = pytest.mark.parametrize('case', rare_cases.daily(_CASES, _DAILY))
 
 

@@ -251,6 +251,7 @@ def test_bc_has_no_ignored_settings():
   assert names == {
     'hidden_sizes', 'image_torso', 'batch_size', 'learning_rate',
     'adam_epsilon', 'max_gradient_norm', 'jit_compile',
+    'normalize_observations',
   }  # fmt: skip
 
 

@@ -53,6 +53,13 @@ _NESTED = {
   'nested vmpo': ('vmpo', _MIXED, {}),
   'nested mpo, discrete': ('mpo', _DISCRETE, {'distribution': 'categorical'}),
 }
+_BOTH = {'normalize_observations': True, 'normalize_rewards': True}
+_NORMALIZED = {
+  **{f'{name}, normalized': _BOTH for name in agent_batches.AGENTS},
+  'bc, normalized': {'normalize_observations': True},
+  'sac, normalized': {'normalize_observations': True},
+  'dqn, normalized': {**_BOTH, 'num_sgd_steps_per_step': 2},
+}
 _FOR_CHOICES = known_agents.taking('discrete')
 _FOR_BOUNDED = known_agents.taking('continuous')
 _CASES = sorted([*agent_batches.AGENTS, *_VARIANTS])
@@ -65,7 +72,8 @@ class _Agents:
   @pytest.fixture(autouse=True)
   def _agent(self, case):
     name, actions, settings = _NESTED.get(
-      case, (case.split(',')[0], None, _VARIANTS.get(case, {}))
+      case,
+      (case.split(',')[0], None, {**_VARIANTS, **_NORMALIZED}.get(case, {})),
     )
     self.builder = agent_batches.make_builder(name, **settings)
     spec = agent_batches.AGENTS[name].spec
@@ -140,8 +148,12 @@ class TestUpdates(_Agents, started_updates.StartedUpdates):
 @pytest.mark.parametrize(
   'case',
   rare_cases.daily(
-    [*_CASES, *_NESTED],
-    [*_DAILY, 'nested impala', 'nested dqn', 'nested sac', 'nested mpo'],
+    [*_CASES, *_NESTED, *_NORMALIZED],
+    [
+      *_DAILY,
+      *('nested impala', 'nested dqn', 'nested sac', 'nested mpo'),
+      *('dqn, normalized', 'r2d2, normalized', 'vmpo, normalized'),
+    ],
   ),
 )
 class TestBuilders(_Agents, agents_conformance.BuilderConformance):

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tree
 
 from repertory import launch
-from repertory.agents import dqn, impala, r2d2, sac
+from repertory.agents import dqn, impala, ppo, r2d2, sac
 from repertory.components import core, replay, variables
 from repertory.components.runtime import signals
 from repertory.environments.registry import registry
@@ -53,18 +53,24 @@ _CASES = {
     r2d2,
     {**_SEQUENCES, 'core_size': 8, 'burn_in_length': 2, 'jit_compile': True},
   ),
+  'ppo_normalized': (
+    ppo, {**_SEQUENCES, 'batch_size': 8, 'normalize_observations': True},
+  ),
   'dqn': (dqn, {'hidden_sizes': (8,), 'n_step': 3}),
-}
+}  # fmt: skip
 
 
 class _Source(core.VariableSource):
   """Source of constant variables."""
 
   def __init__(self, network):
-    self._values = [variable.numpy() for variable in network.variables]
+    for variable in network.variables:
+      if variable.dtype == tf.float64:  # Statistics of observations.
+        variable.assign(tf.fill(variable.shape, tf.constant(0.3, tf.float64)))
+    self.values = [variable.numpy() for variable in network.variables]
 
   def get_variables(self, names):
-    values = {'policy': self._values, 'learner_steps': 7, 'max_priority': 1.0}
+    values = {'policy': self.values, 'learner_steps': 7, 'max_priority': 1.0}
     return [values[name] for name in names]
 
 
@@ -139,6 +145,8 @@ def _act_locally(session, coordinator, connection, source):
       transport=session.connect(connection.address, connection.stop),
     )
     variable_client.update(wait=True)
+    for variable, value in zip(network.variables, source.values):
+      np.testing.assert_array_equal(variable, value)
     for _ in range(_NUM_STEPS):
       node.step()
     context.closing.close()

@@ -35,7 +35,7 @@ def make(config=CONFIG, spec=SPEC):
   builder = ppo.PPOBuilder(config)
   network = builder.make_network(spec)
   acting_policies.fill(network.trainable_variables)
-  if network.normalizer is not None:
+  if config.normalize_observations:
     random = np.random.default_rng(1)
     count, mean, variance = network.normalizer.variables
     count.assign(100)  # There were batches before.
@@ -218,9 +218,10 @@ class TestUpdate:
 
   def test_advantages_are_standardized_in_each_minibatch(self):
     # Each unroll is one, so that their order does not matter.
-    config = dataclasses.replace(LSTM, num_minibatches=B, learning_rate=1e-12)
+    config = dataclasses.replace(
+      LSTM, num_minibatches=B, learning_rate=1e-12, normalize_observations=False
+    )
     network, update = make(config)
-    network.normalizer = None
     sample = make_sample(network)
     rows, numbers, _ = twin_steps(network, sample, config)
     terms = [[] for _ in range(B)]
@@ -263,7 +264,9 @@ class TestUpdate:
       assert np.isfinite(value)
 
   def test_anneals(self):
-    config = dataclasses.replace(CONFIG, anneal_learner_steps=4)
+    config = dataclasses.replace(
+      CONFIG, anneal_learner_steps=4, normalize_observations=False
+    )
     network, update = make(config)
     sample = make_sample(network)
     before, rates, fractions = arrays(network), [], []

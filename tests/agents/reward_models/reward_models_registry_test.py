@@ -55,10 +55,14 @@ def test_rejects(name, values, message):
 
 
 def test_earlier_names_of_settings_are_read():
-  stored = {'wrap': 'rnd', 'wrap.reward': 1, 'wrap_config': {}, 'wrapper': 2}
+  stored = {
+    'wrap': 'rnd', 'wrap.reward': 1, 'wrap_config': {}, 'wrapper': 2,
+    'config.scale_rewards': True,
+  }  # fmt: skip
   assert reward_model_config.with_present_names(stored) == {
     'reward_model': 'rnd', 'reward_model.reward': 1, 'reward_model_config': {},
     'wrapper': 2,
+    'config.normalize_rewards': True,
   }  # fmt: skip
 
 

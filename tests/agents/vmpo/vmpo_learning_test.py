@@ -21,7 +21,7 @@ SPEC = sequence_updates.SPEC
 CONFIG = vmpo.VMPOConfig(
   shared_sizes=(4,),
   hidden_sizes=(3,),
-  scale_rewards=False,
+  normalize_rewards=False,
   unroll_length=T,
   batch_size=B,
   num_epochs=2,
@@ -76,7 +76,7 @@ def duals_of(update):
 class TestUpdate:
   def test_equals_the_twin(self):
     config = dataclasses.replace(
-      CONFIG, normalize_advantages=True, scale_rewards=True
+      CONFIG, normalize_advantages=True, normalize_rewards=True
     )
     network, update = make(config)
     twin = numpy_vmpo.Twin(

@@ -70,6 +70,13 @@ def _make_stochastic(core='none', evaluation=False, actions=None):
   )
 
 
+def _make_normalized():
+  policy = _make_stochastic()
+  normalizer = networks.ObservationNormalizer(_FLAT)
+  policy._network = networks.NormalizedNetwork(policy._network, normalizer)
+  return policy
+
+
 def _make_greedy(network, epsilon=0.5, **settings):
   return policies.EpsilonGreedyPolicy(network, [epsilon] * 4, 1, **settings)
 
@@ -102,6 +109,7 @@ _POLICIES = {
     _make_network(snt.Linear(5)), _ONE, 1, num_random_steps=3
   ),
   'stochastic': _make_stochastic,
+  'normalized': _make_normalized,
   'its mode': lambda: _make_stochastic(evaluation=True),
 }
 _MASKED_POLICIES = {

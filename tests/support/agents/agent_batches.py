@@ -39,7 +39,7 @@ _OWN = {
   'ppo': {
     **_MINIBATCHES,
     'normalize_observations': True,
-    'scale_rewards': True,
+    'normalize_rewards': True,
   },
   'pqn': _MINIBATCHES,
   'vmpo': _MINIBATCHES,

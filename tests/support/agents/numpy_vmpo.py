@@ -134,7 +134,7 @@ class Twin:
     values = act(self.online, batch['observation'])[1]
     old = act(self.target, batch['observation'])[0][:-1]
     scales = {}
-    if config.scale_rewards:
+    if config.normalize_rewards:
       batch = {
         **batch,
         'reward': batch['reward'] / self._rescale(batch, values),

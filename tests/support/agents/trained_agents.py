@@ -32,6 +32,7 @@ _OWN = {
   ),
   'ppo': (_VECTOR, {'normalize_observations': True}),
   'r2d2': (_VECTOR, {'core_size': 5}),
+  'td3': (_VECTOR, {'normalize_observations': True}),
   'vmpo': (
     _VECTOR,
     {'core': 'gtrxl', 'core_size': 4, 'core_heads': 2, 'core_window': 3},
@@ -101,8 +102,9 @@ def write_checkpoint(experiment):
   spec = environment_batches.find_spec(experiment)
   network = experiment.builder.make_network(spec)
   random = np.random.default_rng(1)
-  for variable in network.trainable_variables:
-    variable.assign(random.normal(size=variable.shape))
+  for variable in network.variables:
+    drawn = random.normal(size=variable.shape)
+    variable.assign(drawn if variable.trainable else np.abs(drawn))
   arrays = learners.save_exported('policy', network.variables, LEARNER_STEPS)
   state = {
     'experiment': experiment.identity(),
