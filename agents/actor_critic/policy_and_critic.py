@@ -193,7 +193,6 @@ class CategoricalCriticUpdate(PolicyAndCriticUpdate):
       logits_t=self._target_critic(data.next_observation, action_t),
       z=self._support,
     )  # [B, N]
-    self._record_returns(lambda: tf.linalg.matvec(targets, self._support))
     with tf.GradientTape() as tape:
       logits = self._critic(data.observation, action)  # [B, N]
       divergences = losses.categorical_divergence(targets, logits)  # [B]

@@ -12,7 +12,6 @@ from repertory.agents.actor_critic import additional_loss as additional
 from repertory.agents.actor_critic import exploration
 from repertory.agents.dqn import config as dqn_config
 from repertory.agents.dqn import networks, return_distributions
-from repertory.agents.interface import config_checks
 from repertory.agents.replay import experience_replay
 from repertory.components import (
   adders,
@@ -40,13 +39,6 @@ class DQNBuilder(experience_replay.TransitionReplayBuilder):
     super().__init__(config)
     config = self.config
     self.needs_demonstrations = config.margin_weight is not None
-    # Bonuses in units of scaled rewards grow with the scale of their targets.
-    config_checks.check(
-      config,
-      'normalize_rewards',
-      not (config.munchausen and config.normalize_rewards),
-      'False with munchausen, whose bonus would let the scale diverge',
-    )
     # With clipped rewards, returns differ from those of the environment.
     if config.distribution == 'categorical' and not config.max_abs_reward:
       self.return_bounds = config.vmin, config.vmax
@@ -125,7 +117,6 @@ class DQNUpdate(experience_replay.ReplayUpdate):
         self._config.discount * data.discount,
         bootstrap,
       )
-      self._record_returns(lambda: items.targets)
       item_losses, more = items.losses, items.metrics
       if self._config.conservative_weight is not None:
         gaps = self._conservative_gaps(outputs, a_tm1)  # [B]

@@ -60,14 +60,12 @@ class ItemLosses(NamedTuple):
 
   Attributes:
     losses: Losses to minimize, `[B]`.
-    targets: Targets of the expected returns, `[B]`.
     errors: TD errors of the expected returns, target minus value, `[B]`.
     priorities: New replay priorities of the items, `[B]`, at least 0.
     metrics: Further scalars by name.
   """
 
   losses: tf.Tensor
-  targets: tf.Tensor
   errors: tf.Tensor
   priorities: tf.Tensor
   metrics: Mapping[str, tf.Tensor]
@@ -161,7 +159,7 @@ class ExpectedReturn(ReturnDistribution):
     targets = r_t + discount_t * _expected(bootstrap)  # [B]
     errors = tf.stop_gradient(targets) - outputs_tm1  # [B]
     return ItemLosses(
-      losses.huber(errors, self._threshold), targets, errors, tf.abs(errors), {}
+      losses.huber(errors, self._threshold), errors, tf.abs(errors), {}
     )
 
 
@@ -189,14 +187,13 @@ class CategoricalReturn(ReturnDistribution):
     )  # [B, N]
     divergences = losses.categorical_divergence(targets, outputs_tm1)  # [B]
     mean = losses.categorical_mean(outputs_tm1, tf.constant(self._atoms))  # [B]
-    expected = tf.reduce_sum(targets * self._atoms, axis=-1)  # [B]
-    errors = expected - mean  # [B]
+    errors = tf.reduce_sum(targets * self._atoms, axis=-1) - mean  # [B]
     # Probability at the ends of the support indicates that it is too narrow.
     at_ends = tf.reduce_mean(targets[:, 0] + targets[:, -1])
     # Negative only by rounding.
     priorities = tf.maximum(divergences, 0)
     return ItemLosses(
-      divergences, expected, errors, priorities, {'share_at_ends': at_ends}
+      divergences, errors, priorities, {'share_at_ends': at_ends}
     )
 
 
@@ -221,12 +218,13 @@ class QuantileReturn(ReturnDistribution):
       taus_tm1 = losses.quantile_midpoints(self._num_quantiles)[None]  # [1, N]
     # Quantiles are averaged over actions, not mixed, as in M-IQN.
     targets = r_t[:, None] + discount_t[:, None] * _expected(bootstrap)
-    expected = tf.reduce_mean(targets, axis=-1)  # [B]
-    errors = expected - tf.reduce_mean(outputs_tm1, axis=-1)  # [B]
+    errors = tf.reduce_mean(targets, axis=-1) - tf.reduce_mean(
+      outputs_tm1, axis=-1
+    )  # [B]
     of_items = losses.quantile_huber(
       outputs_tm1, taus_tm1, targets, self._threshold
     )  # [B]
-    return ItemLosses(of_items, expected, errors, tf.abs(errors), {})
+    return ItemLosses(of_items, errors, tf.abs(errors), {})
 
 
 class ImplicitQuantileReturn(QuantileReturn):

@@ -173,7 +173,6 @@ class IQLUpdate(experience_replay.ReplayUpdate):
     # The adder applied γ between the rewards; this is the last factor.
     discount = self._config.discount * data.discount  # [B]
     targets = data.reward + discount * self._value(data.next_observation)  # [B]
-    self._record_returns(lambda: targets)
     return policy_and_critic.update_critics(
       self._learned.critics,
       self._critic_optimizer,

@@ -95,13 +95,11 @@ class MPOUpdate(policy_and_critic.PolicyAndCriticUpdate):
     if self._support is None:
       value_t = tf.reduce_sum(tf.exp(log_prior) * outputs_t[..., 0], axis=-1)
       targets = data.reward + discount_t * value_t  # [B]
-      self._record_returns(lambda: targets)
     else:
       mixture = losses.categorical_mixture(outputs_t, log_prior)  # [B, M]
       targets = losses.categorical_td_targets(
         data.reward, discount_t, mixture, self._support
       )  # [B, M]
-      self._record_returns(lambda: tf.linalg.matvec(targets, self._support))
     metrics = {}
     with tf.GradientTape() as tape:
       outputs_tm1 = self._kind.rate_taken(

@@ -169,7 +169,6 @@ class QTOptUpdate(experience_replay.ReplayUpdate):
   def _improve(self, sample, weights):
     config = self._config
     observation, action, targets = self._find_targets(sample.data)
-    self._record_returns(lambda: targets)
     network = data_parallel.split_rows(self._network)
     action = self._scaling.from_action(action)  # [B, D]
     with tf.GradientTape() as tape:

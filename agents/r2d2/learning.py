@@ -135,11 +135,9 @@ class R2D2Update(experience_replay.ReplayUpdate):
     burn_in, window = _split(data, config.burn_in_length)
     q = self._values(self._network, data.state, burn_in, window)
     target_q = self._values(self._target_network, data.state, burn_in, window)
-    # tf.gather does not support small or unsigned integers.
-    actions = tf.cast(self._to_number(window.action), tf.int32)  # [T, B]
     errors = losses.sequence_double_q_errors(
       q=q,
-      actions=actions,
+      actions=self._to_number(window.action),
       rewards=window.reward,
       discounts=config.discount * window.discount,
       target_q=target_q,
@@ -147,12 +145,6 @@ class R2D2Update(experience_replay.ReplayUpdate):
       n_step=config.n_step,
       transform=transform,
       inverse_transform=inverse_transform,
-    )
-    self._record_returns(
-      lambda: inverse_transform(
-        errors + tf.gather(q[:-1], actions, batch_dims=2)
-      ),
-      window.mask,
     )
     return errors, q
 

@@ -2,7 +2,6 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
@@ -159,8 +158,9 @@ class ImportanceWeights(tf.Module):
 class ReplayUpdate(learners.ScaledUpdate):
   """Base of updates from replay, with importance weights and new priorities.
 
-  With `normalize_rewards`, rewards are divided by the deviation of the return
-  targets so far, which subclasses add by `_record_returns`.
+  With `normalize_rewards`, rewards are divided by the deviation that returns
+  would have if rewards were independent, √(E r² / (1 − γ²)). Unlike that of the
+  critic's targets, it does not depend on what is learned.
   """
 
   def __init__(
@@ -173,35 +173,30 @@ class ReplayUpdate(learners.ScaledUpdate):
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     weights = self._importance_weights(sample)  # [B]
-    scale = self._return_scale
-    if scale is not None:
-      reward = sample.data.reward / scale()
-      sample = sample._replace(data=sample.data._replace(reward=reward))
+    sample, scale_metrics = self._scale_rewards(sample)
     metrics, priorities = self._improve(sample, weights)
-    if scale is not None:
-      metrics = {**metrics, 'reward_scale': scale()}
+    metrics = {**metrics, **scale_metrics}
     is_prioritized = self._config.prioritized
     return interfaces.UpdateResult(
       metrics, priorities if is_prioritized else None
     )
 
-  def _record_returns(
-    self,
-    make_targets: Callable[[], tf.Tensor],
-    mask: tf.Tensor | None = None,
-  ) -> None:
-    """Adds targets of returns to the scale of rewards, if there is one.
-
-    `make_targets` returns targets of values, `[B]`, or `[T, B]` with a mask.
-    """
-    scale = self._return_scale
+  def _scale_rewards(
+    self, sample: types.Sample
+  ) -> tuple[types.Sample, dict[str, tf.Tensor]]:
+    """Adds the rewards to the scale and divides them by it, if there is one."""
+    scale, data = self._return_scale, sample.data
     if scale is None:
-      return
-    targets = tf.stop_gradient(scale() * make_targets())
-    if mask is None:
-      scale.update(targets[None], tf.ones_like(targets[None], tf.bool))
+      return sample, {}
+    discount = self._config.discount
+    if isinstance(data, types.Sequence):
+      scale.update(data.reward, data.mask)
     else:
-      scale.update(targets, mask)
+      discount **= self._config.n_step
+      scale.update(data.reward[None], tf.ones_like(data.reward[None], tf.bool))
+    deviation = scale.of_returns(discount)
+    data = data._replace(reward=data.reward / deviation)
+    return sample._replace(data=data), {'reward_scale': deviation}
 
   @abc.abstractmethod
   def _improve(

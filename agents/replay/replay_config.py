@@ -62,6 +62,15 @@ class ReplayConfig(agent_config.AgentConfig):
     'at least twice the minimum.',
   )
 
+  def __post_init__(self):
+    super().__post_init__()
+    config_checks.check(
+      self,
+      'normalize_rewards',
+      not (self.normalize_rewards and self.discount == 1),
+      'False with discount 1, for which returns have no deviation',
+    )
+
   @property
   def items_per_learner_step(self) -> int:
     """Items per learner step."""

@@ -131,13 +131,6 @@ class SACConfig(replay_config.HindsightConfig):
 
   def __post_init__(self):
     super().__post_init__()
-    # Targets with bonuses in units of scaled rewards grow with their own scale.
-    config_checks.check(
-      self,
-      'normalize_rewards',
-      not self.normalize_rewards,
-      'False, as the entropy bonus would let the scale of returns diverge',
-    )
     check = functools.partial(config_checks.check, self)
     most = f'at most num_critics = {self.num_critics}'
     number = self.num_target_critics or 1

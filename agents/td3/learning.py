@@ -54,7 +54,6 @@ class TD3Update(policy_and_critic.PolicyAndCriticUpdate):
       discount_t=self._config.discount * data.discount,
       q_t=self._target_critic(data.next_observation, action_t),
     )  # [B]
-    self._record_returns(lambda: targets)
     action_tm1 = self._actions.from_action(data.action)  # [B, D]
     return policy_and_critic.update_critics(
       self._online.critic,

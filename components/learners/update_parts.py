@@ -170,6 +170,15 @@ class RunningScale(tf.Module):
     # Avoids division by 0 for constant numbers.
     return tf.cast(tf.sqrt(variance + 1e-8), tf.float32)
 
+  def of_returns(self, discount: float) -> tf.Tensor:
+    """Returns √(E x² / (1 − γ²)), a float32 above 0, for γ < 1.
+
+    It is the deviation of discounted sums of independent numbers of mean 0.
+    """
+    _, mean, variance = self._variables
+    squares = (variance + mean**2 + 1e-8) / (1 - discount**2)
+    return tf.cast(tf.sqrt(squares), tf.float32)
+
   def update(self, numbers: tf.Tensor, mask: tf.Tensor) -> None:
     """Adds numbers `[T, B]` to the statistics where the mask is true."""
     before = normalization.Moments(*self._variables)
