@@ -19,12 +19,12 @@ from repertory.components import (
   interfaces,
   learners,
   loggers,
+  networks,
   replay,
   specs,
 )
 from repertory.components.actions import action_masks
 from repertory.components.config import schedules
-from repertory.components.networks import masked_network
 from repertory.components.runtime import nests
 from repertory.components.transports import experience as experience_lib
 
@@ -81,7 +81,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     if method.__name__ in _NETWORKS:
       [spec] = (*args, *kwargs.values())
       masks = action_masks.find(spec, combined=self.rates_combinations)
-      return masked_network.mask_actions(part, masks)
+      return part if masks is None else networks.mask_actions(part, masks)
     # An update around that of another builder, whose schedules these are.
     if values and not any(
       isinstance(one, learners.ScheduledUpdate) for one in part.submodules

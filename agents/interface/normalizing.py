@@ -77,8 +77,8 @@ def _wrap_experience(method):
     config_checks.check(
       config,
       'normalize_observations',
-      isinstance(found.items, adders.Transitions | adders.Sequences)
-      or not config.normalize_observations,
+      not config.normalize_observations
+      or isinstance(found.items, adders.Transitions | adders.Sequences),
       f'False for other items than transitions and sequences, such as '
       f'{type(found.items).__name__}',
     )

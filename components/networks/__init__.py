@@ -26,7 +26,7 @@ __all__ = [
   'SimBa', 'batch_statistics', 'check_observation', 'create_critic_variables',
   'create_variables', 'make_bounded_gaussian_network', 'make_core',
   'make_critic', 'make_policy_head', 'make_sequential', 'make_trunk',
-  'make_value_head', 'reset_where', 'unroll',
+  'make_value_head', 'mask_actions', 'reset_where', 'unroll',
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_imports.modules(__name__)

@@ -51,14 +51,12 @@ class MaskedNetwork(snt.Module):
     return getattr(self._network, name)
 
 
-def mask_actions(network: Any, masks: action_masks.ActionMasks | None) -> Any:
-  """Makes a network mask its outputs, unless there are no masks.
+def mask_actions(network: Any, masks: action_masks.ActionMasks) -> Any:
+  """Makes a network mask its outputs.
 
   A network with an attribute `masks` gets them and is returned, any other one
   is wrapped.
   """
-  if masks is None:
-    return network
   if not hasattr(network, 'masks'):
     return MaskedNetwork(network, masks)
   network.masks = masks

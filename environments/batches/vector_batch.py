@@ -9,7 +9,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments.batches import layout, mask_check
+from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
 from repertory.environments.wrappers import (
@@ -148,7 +148,10 @@ class VectorBatch:
     self._widen = layout.make_widen(self._action_spec, source.action_spec, size)
     self._masks = None
     observations = self._observation_spec
-    if isinstance(observations, Mapping) and mask_check.NAME in observations:
+    if isinstance(observations, Mapping) and 'action_mask' in observations:
+      # Most environments have no masks.
+      from repertory.environments.batches import mask_check  # noqa: PLC0415
+
       self._masks = mask_check.MaskCheck(observations, self._action_spec)
     self._mid = np.full(size, _MID, np.int32)
     self._ones = np.ones(size, self._discount_spec.dtype)

@@ -17,10 +17,7 @@ from support.agents import acting_policies, agent_batches, known_agents
 from support.system import rare_cases
 
 _BOTH = {'normalize_observations': True, 'normalize_rewards': True}
-_LEARNING_FROM_REWARDS = [
-  name for name in known_agents.NAMES if name not in ('bc', 'sac')
-]
-# V-MPO and PPO have rewards scaled by this batch, others by those before.
+_LEARNING_FROM_REWARDS = [name for name in known_agents.NAMES if name != 'bc']
 _OF_UNROLLS = ['impala', 'ppo', 'pqn', 'vmpo']
 _CASES = {
   **{name: (name, {}) for name in _LEARNING_FROM_REWARDS},
@@ -86,9 +83,7 @@ def test_learns_as_without_from_data_normalized_by_hand(case):
     variable.assign(value)
   sample = _make_batch(builder, spec, 3)
   result = update(sample)
-  divisor = 3.0
-  if case.split(',')[0] in _OF_UNROLLS:
-    divisor = result.metrics['reward_scale'].numpy()
+  divisor = result.metrics['reward_scale'].numpy()
   data = sample.data
 
   def normalize(observation):
@@ -125,18 +120,22 @@ def test_scale_is_the_deviation_of_returns(case):
   for seed in range(3):
     sample = _make_batch(builder, spec, seed)
     data = sample.data
-    # Without a discount, targets are the rewards.
+    # Without a discount, returns of unrolls are the rewards.
     data = data._replace(
       reward=(seed + 5) * data.reward, discount=tf.zeros_like(data.discount)
     )
     metrics = update(sample._replace(data=data)).metrics
-    mask = True
-    if isinstance(data, types.Sequence):
-      mask = data.mask.numpy()
-      mask[:, : getattr(builder.config, 'burn_in_length', 0)] = False
+    mask = data.mask.numpy() if isinstance(data, types.Sequence) else True
     seen.append(data.reward.numpy()[np.broadcast_to(mask, data.reward.shape)])
-    deviation = np.concatenate(seen).std()
-    np.testing.assert_allclose(metrics['reward_scale'], deviation, rtol=1e-3)
+    rewards = np.concatenate(seen)
+    expected = rewards.std()
+    if _CASES[case][0] not in _OF_UNROLLS:
+      # Of Σ γ^i r_i with independent r of mean 0.
+      is_sequence = isinstance(data, types.Sequence)
+      steps = 1 if is_sequence else builder.config.n_step
+      powers = (builder.config.discount ** (steps * np.arange(20_000))) ** 2
+      expected = np.sqrt(np.mean(rewards**2) * powers.sum())
+    np.testing.assert_allclose(metrics['reward_scale'], expected, rtol=1e-3)
     observed.append(_observed(data))
     count, mean, variance = network.normalizer.variables
     rows = np.concatenate(observed)
@@ -147,60 +146,6 @@ def test_scale_is_the_deviation_of_returns(case):
     _scale_of(update).variables
   )
   assert list(update.learned['policy']) == list(network.variables)
-
-
-@pytest.mark.parametrize(
-  ('case', 'settings'),
-  [
-    ('dqn', {}),
-    ('r2d2', {'n_step': 1, 'burn_in_length': 2, 'unroll_length': 4}),
-  ],
-)
-def test_statistics_equal_the_twin(case, settings):
-  # Such a learning rate changes nothing, so targets are of the first network.
-  settings = {**settings, **_BOTH, 'learning_rate': 1e-30}
-  builder, network, update = _make(case, **settings)
-  spec = agent_batches.AGENTS[case].spec
-  scale, rows, targets = 1.0, [], []
-  call = tf.function(update, autograph=False)
-  for seed in range(4):
-    data = (sample := _make_batch(builder, spec, seed)).data
-    rows.append(_observed(data))
-    known = np.concatenate(rows[:-1] or rows)  # The first batch is by itself.
-    mean, deviation = known.mean(axis=0), known.std(axis=0)
-
-    def normalize(observation, mean=mean, deviation=deviation):
-      normalized = (observation.numpy() - mean) / deviation
-      return tf.constant(normalized, tf.float32)
-
-    if case == 'dqn':
-      q = network.network(normalize(data.next_observation)).numpy()
-      values, rewards = q.max(axis=-1), data.reward.numpy()
-      mask, discount = np.ones_like(rewards, bool), data.discount.numpy()
-    else:
-      first = learners.time_major(data)
-      q, _ = network.network.unroll(
-        normalize(first.observation), first.first, first.state
-      )
-      values = np.asarray(_inverse_rescaled(builder.config, q.numpy().max(-1)))
-      start = builder.config.burn_in_length
-      rewards = first.reward.numpy()[start:]
-      discount, mask = first.discount.numpy()[start:], first.mask[start:]
-      values, mask = values[start + 1 :], mask.numpy()
-    found = rewards + scale * builder.config.discount * discount * values
-    targets.append(found[mask])
-    scale = np.concatenate(targets).std()
-    metrics = call(sample).metrics
-    np.testing.assert_allclose(metrics['reward_scale'], scale, rtol=1e-3)
-  _, *statistics = network.normalizer.variables
-  rows = np.concatenate(rows).astype(np.float64)
-  np.testing.assert_allclose(statistics, [rows.mean(axis=0), rows.var(axis=0)])
-
-
-def _inverse_rescaled(config, x):
-  epsilon = config.rescale_epsilon
-  root = np.sqrt(1 + 4 * epsilon * (np.abs(x) + 1 + epsilon))
-  return np.sign(x) * (((root - 1) / (2 * epsilon)) ** 2 - 1)
 
 
 def test_nothing_is_added_without_the_settings():
@@ -295,13 +240,9 @@ class TestRefusals:
     with pytest.raises(SettingError, match='must be False with bounded'):
       qtopt.QTOptConfig(bounded=True, normalize_rewards=True)
 
-  @pytest.mark.parametrize(
-    ('agent', 'settings'), [('sac', {}), ('dqn', {'munchausen': True})]
-  )
-  def test_bonuses_in_targets(self, agent, settings):
-    settings = {**settings, 'normalize_rewards': True}
-    with pytest.raises(SettingError, match=r'scale .*diverge'):
-      registry.make_builder(agent, settings)
+  def test_returns_without_discounts(self):
+    with pytest.raises(SettingError, match='must be False with discount 1'):
+      registry.make_config('td3', {'normalize_rewards': True, 'discount': 1.0})
 
   def test_updates_without_a_scale(self):
     spec = agent_batches.AGENTS['dqn'].spec
