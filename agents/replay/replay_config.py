@@ -5,7 +5,7 @@ import math
 from typing import ClassVar, Literal
 
 from repertory.agents.interface import agent_config, config_checks
-from repertory.components.config import settings
+from repertory.components.config import import_paths, settings
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -109,3 +109,13 @@ class HindsightConfig(TransitionReplayConfig):
     'Import path, module:function, of rewards [N] of achieved and desired '
     "goals [N, ...]; None for the environment's compute_reward.",
   )
+
+  def __post_init__(self):
+    super().__post_init__()
+    path = self.hindsight_reward
+    config_checks.check(
+      self,
+      'hindsight_reward',
+      path is None or import_paths.SYNTAX.fullmatch(path) is not None,
+      'module:function or None',
+    )

@@ -35,7 +35,7 @@ class MakeOutcomes:
     """Returns the function.
 
     Raises:
-      SettingError: If there is none.
+      SettingError: If the environment has no method for it.
     """
     if self.reward is not None:
       return self._from_path(self.reward)

@@ -300,15 +300,23 @@ SAMPLING, DEMONSTRATIONS = range(4, 6)
 TARGETS = 6
 
 
+# Settings of agents that older checkpoints lack, and their values then.
+_ADDED = {
+  'normalize_observations': False,
+  'normalize_rewards': False,
+  'hindsight_goals': 0,
+  'hindsight_strategy': 'future',
+}
+
+
 def check_identity(
   checkpoint: checkpointing.Checkpoint, identity: Mapping[str, Any]
 ) -> None:
   """Raises CheckpointError for one of another experiment, with differences."""
   found = reward_model_config.with_present_names(checkpoint.state['experiment'])
-  # Checkpoints from before these settings lack them.
-  for name in ('normalize_observations', 'normalize_rewards'):
+  for name, value in _ADDED.items():
     if (key := f'{experiment_lib.CONFIG}{name}') in identity:
-      found.setdefault(key, False)
+      found.setdefault(key, value)
   names = [
     name
     for name in sorted(found.keys() | identity.keys())

@@ -280,5 +280,5 @@ def test_annealing_of_ppo_is_a_linear_schedule():
 
 
 def test_updates_without_schedules_are_unchanged():
-  _, update = _make_update('ppo', {})
-  assert type(update).__name__ == 'PPOUpdate'
+  _, update = _make_update('dqn', {})
+  assert type(update).__name__ == 'DQNUpdate'

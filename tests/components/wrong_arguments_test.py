@@ -12,7 +12,10 @@ _VECTOR = specs.Array((3,), np.float32)
 @pytest.mark.parametrize(
   ('make', 'message'),
   [
-    (lambda: networks.make_core('rnn', 4), "kind .*none, lstm, gru; got 'rnn'"),
+    (
+      lambda: networks.make_core('rnn', 4),
+      "kind .*none, lstm, gru, gtrxl; got 'rnn'",
+    ),
     (lambda: networks.make_trunk('mpl', (3,)), "kind .*mlp, .*; got 'mpl'"),
     (
       lambda: networks.ObservationTorso(_VECTOR, (), 'vgg'),

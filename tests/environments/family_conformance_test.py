@@ -61,7 +61,7 @@ CASES = (
   ),
   Case('envpool:MiniGrid-DoorKey-5x5-v0', (), 20, alone=False),
   Case('envpool:FetchReach-v4', (1,), 60, alone=False),
-  Case('envpool:BigfishEasy-v0', (0,), 80, alone=False),
+  Case('envpool:BigfishEasy-v0', (), 20, alone=False),
   Case('dm_control:cartpole/swingup', (1,), 1010),
   Case('dm_control:cartpole/swingup?nested=true', (), 20),
   Case('bsuite:catch/0', (0,)),

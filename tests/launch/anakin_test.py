@@ -100,12 +100,18 @@ _CASES = {
     56,
     5,
   ),
-  # Masked actions. 45 moments, of which 44 are steps, because episodes have 40;
+  # Masked actions, normalization and a schedule. 45 moments, of which 44 are steps, because episodes have 40;
   # an update of 4 unrolls after every fifth one.
   'masks': (
     'ppo',
     'tensor:gates',
-    {'unroll_length': 5, 'batch_size': 4},
+    {
+      'unroll_length': 5,
+      'batch_size': 4,
+      'normalize_observations': True,
+      'normalize_rewards': True,
+      'learning_rate': 'linear(1e-2,0)',
+    },
     176,
     9,
   ),

@@ -59,7 +59,7 @@ def test_actors_use_the_statistics_of_the_learner(tmp_path, topology):
   }  # fmt: skip
   _run(tmp_path, 'ppo', 'tensor:cartpole', 1_000, config, topology)
   rows = log_files.rows(tmp_path, 'learner')
-  assert len(rows) > 3
+  assert len(rows) > 1
   # The policy that acted is the one before the only gradient step.
   divergences = [row['approximate_kl'] for row in rows[1:]]
   np.testing.assert_allclose(divergences, 0, atol=1e-5)

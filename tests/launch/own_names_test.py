@@ -126,7 +126,7 @@ class TestCommands:
       ),
       (
         ['--env=own_environment:make?row=7'],
-        "channels_first=false, rows=6; got 'row'. Did you mean 'rows'?",
+        "got 'row'. Did you mean 'rows'?",
       ),
     ],
   )
