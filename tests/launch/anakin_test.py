@@ -100,8 +100,8 @@ _CASES = {
     56,
     5,
   ),
-  # Masked actions, normalization and a schedule. 45 moments, of which 44 are steps, because episodes have 40;
-  # an update of 4 unrolls after every fifth one.
+  # Masked actions, normalization and a schedule. 45 moments, of which 44 are
+  # steps, because episodes have 40; an update of 4 unrolls after every fifth one.
   'masks': (
     'ppo',
     'tensor:gates',
