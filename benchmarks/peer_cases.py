@@ -474,3 +474,89 @@ CASES['start_distributed'] = Case(
   ),
   (),
 )  # fmt: skip
+
+
+def _make_solve(
+  title: str, threshold: float, period: int, one: Run, others: Sequence[Run]
+) -> Case:
+  """Runs until the mean return of ten greedy episodes reaches a threshold."""
+  until = {
+    'solved_at': threshold,
+    'evaluation_period': period,
+    'evaluation_episodes': 10,
+  }
+  mine, *theirs = (
+    run._replace(settings={**run.settings, **until})
+    for run in (one, *others)
+    if run.library in ('repertory', 'stable_baselines3')
+  )
+  return Case(f'Until a return of {threshold:g}: {title}', (mine,), (*theirs,))
+
+
+# Settings of rl-baselines3-zoo, hyperparams/ppo.yml and dqn.yml, with constant
+# learning rates, and for SAC those of its sac.yml.
+CASES['solve_ppo_cartpole'] = _make_solve(
+  'PPO, CartPole, 8 environments of 32 steps, 20 epochs, 64-64',
+  475,
+  2_048,
+  ours(
+    'ours', 'ppo', _CARTPOLE,
+    {
+      'jit_compile': None, 'unroll_length': 32, 'num_epochs': 20,
+      'num_minibatches': 1, 'learning_rate': 1e-3, 'discount': 0.98,
+      'lambda_': 0.8, 'entropy_cost': 0.0,
+    },
+    (100_000,), environments=8,
+  ),
+  baselines(
+    'PPO', CARTPOLE,
+    {
+      'n_steps': 32, 'n_epochs': 20, 'batch_size': 256, 'learning_rate': 1e-3,
+      'gamma': 0.98, 'gae_lambda': 0.8, 'ent_coef': 0.0,
+    },
+    (100_000,), environments=8,
+  ),
+)  # fmt: skip
+CASES['solve_dqn_cartpole'] = _make_solve(
+  'DQN, CartPole, batch 64, 128 updates every 256 steps, 256-256',
+  475,
+  2_048,
+  ours(
+    'ours', 'dqn', _CARTPOLE,
+    {
+      **_DQN, 'jit_compile': None, 'batch_size': 64, 'hidden_sizes': (256, 256),
+      'samples_per_insert': 32.0, 'num_sgd_steps_per_step': 128,
+      'max_replay_size': 100_000, 'target_update_period': 128,
+      'learning_rate': 2.3e-3, 'epsilon_base': 0.04,
+      'epsilon_anneal_steps': 8_000,
+    },
+    (100_000,),
+  ),
+  baselines(
+    'DQN', CARTPOLE,
+    {
+      'batch_size': 64, 'buffer_size': 100_000, 'learning_starts': 1_000,
+      'train_freq': 256, 'gradient_steps': 128, 'target_update_interval': 256,
+      'learning_rate': 2.3e-3, 'exploration_fraction': 0.08,
+      'exploration_final_eps': 0.04, 'policy_kwargs': {'net_arch': [256, 256]},
+    },
+    (100_000,),
+  ),
+)  # fmt: skip
+CASES['solve_sac_pendulum'] = _make_solve(
+  CASES['sac_pendulum'].title,
+  -200,
+  1_000,
+  ours(
+    'ours', 'sac', _PENDULUM,
+    {
+      'jit_compile': None, 'learning_rate': 1e-3,
+      'policy_learning_rate': 1e-3, 'temperature_learning_rate': 1e-3,
+    },
+    (20_000,),
+  ),
+  baselines(
+    'SAC', PENDULUM,
+    {'learning_starts': 1_000, 'learning_rate': 1e-3}, (20_000,),
+  ),
+)  # fmt: skip

@@ -13,6 +13,7 @@ import reports
 
 from repertory import launch
 from repertory.environments.registry import registry
+from repertory.launch.experiments import callbacks
 
 
 class _OneByOne(registry.EnvironmentFactory):
@@ -51,9 +52,13 @@ def main():
       seed=case['seed'],
       num_actors=case.get('num_actors', 1),
       environments_per_actor=case['environments'],
-      evaluation_episodes=0,
+      evaluation_episodes=case.get('evaluation_episodes', 0),
+      evaluation_period=case.get('evaluation_period'),
       checkpoint_replay=False,
     )
+    if 'solved_at' in case:
+      stop_when = callbacks.StopAtReturn(case['solved_at'])
+      experiment = dataclasses.replace(experiment, stop_when=stop_when)
     if case.get('one_by_one'):
       factory = _OneByOne(case['environment'])
       experiment = dataclasses.replace(experiment, environment_factory=factory)
@@ -61,7 +66,7 @@ def main():
     topology = case.get('topology', 'single')
     launch_type = 'local_mp' if topology == 'distributed' else 'local_mt'
     result = launch.run(experiment, topology, launch_type, display=False)
-  report.write(steps=result.status.steps)
+  report.write(steps=result.status.steps, solved=bool(result.stopped_early))
 
 
 if __name__ == '__main__':

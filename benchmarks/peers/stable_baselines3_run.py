@@ -12,6 +12,7 @@ import numpy as np
 import reports
 import torch
 from stable_baselines3.common import (
+  callbacks,
   env_util,
   noise,
   torch_layers,
@@ -75,8 +76,23 @@ def main():
     settings['device'] = 'cpu'
   model = algorithm(policy, environments, seed=case['seed'], **settings)
   report.report_first_update(model, 'train')
-  model.learn(case['steps'])
-  report.write(steps=model.num_timesteps)
+  callback = None
+  if 'solved_at' in case:
+    callback = callbacks.EvalCallback(
+      _make_environments(case | {'environments': 1})[0],
+      callback_on_new_best=callbacks.StopTrainingOnRewardThreshold(
+        case['solved_at']
+      ),
+      n_eval_episodes=case['evaluation_episodes'],
+      eval_freq=case['evaluation_period'] // case['environments'],
+      verbose=0,
+    )
+  model.learn(case['steps'], callback)
+  report.write(
+    steps=model.num_timesteps,
+    solved=callback is not None
+    and callback.best_mean_reward >= case['solved_at'],
+  )
 
 
 if __name__ == '__main__':
