@@ -101,7 +101,7 @@ _CASES = {
     5,
   ),
   # Masked actions, normalization and a schedule. 45 moments, of which 44 are
-  # steps, because episodes have 40; an update of 4 unrolls after every fifth one.
+  # steps, as episodes have 40; an update of 4 unrolls after every fifth one.
   'masks': (
     'ppo',
     'tensor:gates',
