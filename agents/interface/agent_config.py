@@ -39,7 +39,7 @@ def required(help_text: str) -> Any:
   return dataclasses.field(metadata={'help': help_text})
 
 
-# Settings that anneal others, which then cannot have a schedule, too.
+# Settings that anneal others, and cannot be combined with schedules of these.
 _ANNEALED = {
   'anneal_learner_steps': ('learning_rate', 'clip_epsilon'),
   'policy_anneal_learner_steps': ('learning_rate',),

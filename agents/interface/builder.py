@@ -79,7 +79,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
         'got None. Add a return statement.'
       )
     if method.__name__ in _NETWORKS:
-      [spec] = (*args, *kwargs.values())
+      spec = args[0] if args else kwargs['spec']
       masks = action_masks.find(spec, combined=self.rates_combinations)
       return part if masks is None else networks.mask_actions(part, masks)
     # An update around that of another builder, whose schedules these are.

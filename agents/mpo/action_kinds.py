@@ -8,7 +8,11 @@ import tensorflow as tf
 
 from repertory.agents.mpo import config as mpo_config
 from repertory.components import learners, losses, types
-from repertory.components.actions import action_scaling, discrete_actions
+from repertory.components.actions import (
+  action_masks,
+  action_scaling,
+  discrete_actions,
+)
 
 # Maps observations, and continuous actions in [−1, 1] if any, to M outputs of
 # each action.
@@ -158,4 +162,7 @@ class Categoricals:
 
   def ratings(self, candidates, q) -> dict[str, tf.Tensor]:
     del candidates
-    return {'': q}
+    # Masked actions have no prior. Quotients by the temperature stay finite.
+    allowed = action_masks.is_allowed(q)
+    least = tf.reduce_min(tf.where(allowed, q, q.dtype.max), -1, keepdims=True)
+    return {'': tf.where(allowed, q, least)}

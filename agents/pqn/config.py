@@ -20,8 +20,6 @@ class PQNConfig(unroll_config.MinibatchConfig, agent_config.EpsilonConfig):
   xla_pays_after: ClassVar[int] = 200
   # Its authors have 32 for CartPole and 128 for games.
   default_environments_per_actor: ClassVar[int] = 16
-  schedulable: ClassVar[tuple[str, ...]] = ('reward_scale',)
-
   hidden_sizes: tuple[int, ...] = agent_config.default(
     (128, 128),
     ', with layer normalization, before the recurrent core and head; the '

@@ -119,3 +119,13 @@ class HindsightConfig(TransitionReplayConfig):
       path is None or import_paths.SYNTAX.fullmatch(path) is not None,
       'module:function or None',
     )
+    for name, value in (
+      ('hindsight_strategy', 'future'),
+      ('hindsight_reward', None),
+    ):
+      config_checks.check(
+        self,
+        name,
+        self.hindsight_goals > 0 or getattr(self, name) == value,
+        f'{value!r} without hindsight_goals',
+      )

@@ -125,6 +125,11 @@ class ItemSpec(abc.ABC):
     return False
 
   @property
+  def of_data(self) -> 'ItemSpec':
+    """The items that are made of data sets."""
+    return self
+
+  @property
   @abc.abstractmethod
   def max_items_per_step(self) -> int:
     """Maximum number of items that one environment step can create.

@@ -1,8 +1,9 @@
 """Hindsight experience replay: transitions relabeled with achieved goals."""
 
 import dataclasses
+import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import dm_env
 import numpy as np
@@ -10,15 +11,26 @@ import tree
 
 from repertory.components import specs, types
 from repertory.components.adders import transition
+from repertory.components.config.settings import SettingError
 from repertory.components.replay import writers
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 ACHIEVED, DESIRED = 'achieved_goal', 'desired_goal'
 STRATEGIES = 'future', 'final', 'episode'
 
-# Maps achieved and desired goals, nests of `[N, ...]`, to rewards `[N]` and
-# whether the episode terminates, bool `[N]`, or None to keep the discounts.
-GoalOutcomes = Callable[[Any, Any], tuple[np.ndarray, np.ndarray | None]]
+
+class GoalOutcomes(NamedTuple):
+  """Outcomes of goals.
+
+  Attributes:
+    compute: Maps achieved and desired goals, nests of `[N, ...]`, to rewards
+      `[N]` and whether the episode terminates, bool `[N]`, or None to keep the
+      discounts.
+    close: Releases the resources.
+  """
+
+  compute: Callable[[Any, Any], tuple[np.ndarray, np.ndarray | None]]
+  close: Callable[[], None] = lambda: None
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -56,6 +68,13 @@ class HindsightTransitions(transition.Transitions):
       )
 
   @property
+  def of_data(self) -> transition.Transitions:
+    fields = dataclasses.fields(transition.Transitions)
+    return transition.Transitions(
+      **{field.name: getattr(self, field.name) for field in fields}
+    )
+
+  @property
   def max_items_per_step(self) -> int:
     return 1 + 2 * self.num_goals
 
@@ -73,23 +92,25 @@ class HindsightTransitions(transition.Transitions):
 
 
 def check_goals(spec: specs.EnvironmentSpec) -> None:
-  """Raises a ValueError unless observations have goals of equal specs."""
+  """Raises a SettingError unless observations have goals of equal specs."""
   observations = spec.observations
   if not isinstance(observations, Mapping) or not {
     ACHIEVED, DESIRED,
   } <= set(observations):  # fmt: skip
-    raise ValueError(
-      f'Observations must be a dictionary with {ACHIEVED!r} and {DESIRED!r} to '
-      f'learn from other goals, got {observations!r}.'
+    raise SettingError(
+      'hindsight_goals',
+      f'must be 0 for observations that are no dictionary with {ACHIEVED!r} '
+      f'and {DESIRED!r}, got {observations!r}.',
     )
   shapes = [
     [(leaf.shape, leaf.dtype) for leaf in tree.flatten(observations[name])]
     for name in (ACHIEVED, DESIRED)
   ]
   if shapes[0] != shapes[1]:
-    raise ValueError(
-      f'{ACHIEVED!r} and {DESIRED!r} must have equal shapes and dtypes, got '
-      f'{observations!r}.'
+    raise SettingError(
+      'hindsight_goals',
+      f'must be 0 unless {ACHIEVED!r} and {DESIRED!r} have equal shapes and '
+      f'dtypes, got {observations!r}.',
     )
 
 
@@ -97,7 +118,8 @@ class HindsightAdder(transition.TransitionAdder):
   """Adds transitions as described by `HindsightTransitions`.
 
   Copies of an episode are written in the steps after its end, at most 2k of
-  each slot in a step, so that a long episode does not write all at once.
+  each slot in a step, so that a long episode does not write all at once. Those
+  that are left when the adder is closed are dropped, like open episodes.
   """
 
   def __init__(
@@ -113,7 +135,7 @@ class HindsightAdder(transition.TransitionAdder):
     self._outcomes = transitions.make_outcomes()
     self._num_goals = transitions.num_goals
     self._strategy = transitions.strategy
-    self._random = np.random.default_rng(transitions.seed)
+    self._seed, self._random = transitions.seed, np.random.default_rng(0)
     self._before: types.Nest = ()
     # Transitions of all slots, and the index of each slot's first one.
     self._open: list[types.Transition] = []
@@ -124,6 +146,9 @@ class HindsightAdder(transition.TransitionAdder):
   def add_first(self, timestep: dm_env.TimeStep) -> None:
     super().add_first(timestep)
     self._before = _copy(timestep.observation)
+    # Adders of other environments draw other numbers.
+    start = b''.join(map(np.ndarray.tobytes, tree.flatten(self._before)))
+    self._random = np.random.default_rng([self._seed, zlib.crc32(start)])
 
   def reset(self) -> None:
     super().reset()
@@ -170,7 +195,7 @@ class HindsightAdder(transition.TransitionAdder):
     goals = tree.map_structure(
       lambda leaf: leaf[chosen], steps.next_observation[ACHIEVED]
     )
-    rewards, terminated = self._outcomes(
+    rewards, terminated = self._outcomes.compute(
       copies.next_observation[ACHIEVED], goals
     )
     rewards = np.asarray(rewards, copies.reward.dtype)
@@ -200,7 +225,7 @@ class HindsightAdder(transition.TransitionAdder):
     return {n: part for n, part in super().save().items() if n != '_outcomes'}
 
   def close(self) -> None:
-    self._write_copies(sum(len(leaves[0]) for leaves in self._copies))
+    self._outcomes.close()
     super().close()
 
 

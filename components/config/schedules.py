@@ -127,7 +127,7 @@ def piecewise(
 
 
 def is_schedule(value: Any) -> bool:
-  """Returns whether a value of a setting is, or is meant as, a schedule."""
+  """Returns whether a value of a setting has the syntax of a schedule."""
   return isinstance(value, str) and _SYNTAX.fullmatch(value) is not None
 
 

@@ -103,6 +103,12 @@ def masked_in_numpy(
 
 def _mask_outputs(outputs: Any, mask: tf.Tensor) -> Any:
   if hasattr(outputs, 'parameters'):
-    masked = action_masks.apply(outputs.parameters, mask)
-    return outputs._replace(parameters=masked)
+    return outputs._replace(parameters=_mask_outputs(outputs.parameters, mask))
+  size, axis = mask.shape[-1], mask.shape.rank - 1
+  shape = getattr(outputs, 'shape', None)
+  if shape is None or len(shape) <= axis or shape[axis] != size:
+    raise ValueError(
+      f'Outputs of a network with action masks must be [..., {size}], or a '
+      f'named tuple with such parameters, got {outputs!r}.'
+    )
   return action_masks.apply(outputs, mask)

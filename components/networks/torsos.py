@@ -178,7 +178,8 @@ def _embedded_leaves(observation_spec: types.Nest) -> list[int]:
   return [
     i
     for i, (path, _) in enumerate(tree.flatten_with_path(observation_spec))
-    if action_masks.NAME not in path[:2]
+    if path[:1] != (action_masks.NAME,)
+    and path[:2] != ('observation', action_masks.NAME)
   ]
 
 

@@ -75,7 +75,7 @@ class Experience:
   def demonstrated(self) -> 'Experience':
     """The experience of the demonstrations alone."""
     return self.offline(
-      self.items, self.table.signature, self.num_demonstrations
+      self.items.of_data, self.table.signature, self.num_demonstrations
     )
 
   @property

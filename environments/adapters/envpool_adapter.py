@@ -17,7 +17,7 @@ OPTIONS = (
     'threads', 0, "Threads per batch; 0 for EnvPool's default", maximum=1024
   ),
   name_options.Option(
-    'action_mask', None, 'Entry of the info that is the action mask', kind=str
+    'action_mask', None, 'Key of the action mask, also in the info', kind=str
   ),
 )
 
@@ -63,11 +63,14 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
       )
     super().__init__(pool, len(seeds), spaces)
     self._mask_name = settings['action_mask']
+    spec = self.observation_spec
+    self._is_leaf = isinstance(spec, Mapping) and self._mask_name in spec
     if self._mask_name is not None:
-      self.observation_spec = {
-        'observation': self.observation_spec,
-        mask_check.NAME: mask_check.spec_of(self.action_spec),
-      }
+      mask_spec = mask_check.spec_of(self.action_spec)
+      if self._is_leaf:
+        leaf = spec[self._mask_name]
+        mask_spec = specs.Array(leaf.shape, np.bool_, leaf.name)
+      self.observation_spec = self._join(spec, mask_spec)
 
   def reset(self) -> Nest:
     return self._with_mask(super().reset())
@@ -79,13 +82,19 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
   def _with_mask(self, observation: Nest) -> Nest:
     if self._mask_name is None:
       return observation
-    if self._mask_name not in self._infos:
+    found = observation if self._is_leaf else self._infos
+    if self._mask_name not in found:
       raise vector_batch.EnvironmentContractError(
         f'expected {self._mask_name!r} in the info, found the keys '
         f'{list(self._infos)}.'
       )
-    mask = self._infos[self._mask_name].astype(np.bool_)
-    return {'observation': observation, mask_check.NAME: mask}
+    return self._join(observation, found[self._mask_name].astype(np.bool_))
+
+  def _join(self, observation: Nest, mask: Nest) -> Nest:
+    if not self._is_leaf:
+      return {'observation': observation, mask_check.NAME: mask}
+    rest = {k: v for k, v in observation.items() if k != self._mask_name}
+    return {**rest, mask_check.NAME: mask}
 
   def close(self) -> None:
     """Stops the threads; the pool must not be referenced elsewhere."""

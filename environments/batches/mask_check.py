@@ -49,7 +49,7 @@ class MaskCheck:
   def observe(
     self, observation: Mapping[str, Nest], last: np.ndarray | None
   ) -> int | None:
-    """Keeps the masks; returns a slot that has no choice but an action to take.
+    """Stores the masks; returns a slot without an allowed choice, or None.
 
     `last`, bool `[B]` or None, are the slots whose episode ended.
     """

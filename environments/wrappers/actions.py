@@ -1,10 +1,12 @@
 """Action wrappers: repetition, scaling and discretization of actions."""
 
+from collections.abc import Mapping
+
 import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.environments.batches import layout
+from repertory.environments.batches import layout, mask_check
 from repertory.environments.batches.layout import Nest
 from repertory.environments.values import argument_checks
 from repertory.environments.wrappers import environment_wrapper
@@ -20,6 +22,13 @@ class ActionRepeat(environment_wrapper.EnvironmentWrapper):
   def __init__(self, environment: dm_env.Environment, num_repeats: int):
     """Wraps the environment; actions take `num_repeats` steps, at least 1."""
     super().__init__(environment)
+    spec = environment.observation_spec()
+    if isinstance(spec, Mapping) and mask_check.NAME in spec:
+      raise argument_checks.ArgumentError(
+        'environment',
+        'expected one without action masks for action_repeat, because a '
+        f'repeated action may be masked, got {spec}.',
+      )
     self._num_repeats = argument_checks.check_integer(
       'num_repeats', num_repeats, 1
     )

@@ -46,7 +46,9 @@ def channels_last(spec: Nest) -> observations.ObservationMap:
         f'{path} of shape {leaf.shape}, which looks like [height, width, '
         'channels]. Leave out ?channels_first=true or wrappers.ChannelsLast.',
       )
-  return _of_images(leaves, _move, '[channels, height, width]')
+  return _of_images(
+    leaves, _move, '[channels, height, width]', convert_spec=_map_spec
+  )
 
 
 def _move(images: np.ndarray) -> np.ndarray:
@@ -112,6 +114,7 @@ def _of_images(
   convert: Callable[[np.ndarray], np.ndarray],
   expected: str,
   num_channels: int | None = None,
+  convert_spec: Callable[..., specs.Array] | None = None,
 ) -> observations.ObservationMap:
   """Applies a function to all images `[..., A, B, C]`; others are unchanged.
 
@@ -132,11 +135,23 @@ def _of_images(
       f'expected an image {expected} in its observation, got '
       f'{", ".join(found)}.',
     )
-  changed = [_map_spec(s, convert) if one else s for s, one in pairs]
+  convert_spec = convert_spec or _convert_spec
+  changed = [convert_spec(s, convert) if one else s for s, one in pairs]
   functions = [convert if one else _keep for _, one in pairs]
   return observations.ObservationMap(
     leaves.unflatten(changed), leaves.mapper(functions)
   )
+
+
+def _convert_spec(
+  spec: specs.Array, convert: Callable[[np.ndarray], np.ndarray]
+) -> specs.Array:
+  """Returns the spec of converted images, with the widest bounds for all."""
+  shape = convert(np.zeros(spec.shape, spec.dtype)).shape
+  if not isinstance(spec, specs.BoundedArray):
+    return specs.Array(shape, spec.dtype, spec.name)
+  bounds = np.min(spec.minimum), np.max(spec.maximum)
+  return specs.BoundedArray(shape, spec.dtype, *bounds, spec.name)
 
 
 def _keep(leaf: Any) -> Any:

@@ -102,6 +102,10 @@ def observe_mask(spec: Nest) -> ObservationMap:
     raise ArgumentError(
       'environment', f'expected observations with {name!r}, got {spec}.'
     )
+  if 'allowed' in spec:
+    raise ArgumentError(
+      'environment', f"expected observations without 'allowed', got {spec}."
+    )
   masks = layout.NestLayout(spec[name], name)
   numbers = masks.unflatten(
     [specs.BoundedArray(m.shape, np.float32, 0, 1) for m in masks.specs]

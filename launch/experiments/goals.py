@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tree
 
-from repertory.components import specs, types
+from repertory.components import adders, specs, types
 from repertory.components.adders import hindsight
 from repertory.components.config import import_paths
 from repertory.components.config.settings import SettingError
@@ -38,10 +38,11 @@ class MakeOutcomes:
       SettingError: If the environment has no method for it.
     """
     if self.reward is not None:
-      return self._from_path(self.reward)
+      return hindsight.GoalOutcomes(self._from_path(self.reward))
     environment = self.environment_factory(0)
     compute_reward = getattr(environment, 'compute_reward', None)
     if compute_reward is None:
+      environment.close()
       raise SettingError(
         _REWARD,
         'must be set, because the environment has no method compute_reward, '
@@ -57,9 +58,9 @@ class MakeOutcomes:
         terminated = np.broadcast_to(found, [len(tree.flatten(achieved)[0])])
       return compute_reward(achieved, desired, {}), terminated
 
-    return outcomes
+    return hindsight.GoalOutcomes(outcomes, environment.close)
 
-  def _from_path(self, path: str) -> hindsight.GoalOutcomes:
+  def _from_path(self, path: str) -> Callable:
     try:
       function = import_paths.find(path)
     except import_paths.ImportPathError as error:
@@ -83,8 +84,18 @@ def bind(
   make = MakeOutcomes(
     experiment.environment_factory, experiment.builder.config.hindsight_reward
   )
+  if not isinstance(experience.items, adders.HindsightTransitions):
+    raise SettingError(
+      'hindsight_goals',
+      f'must be 0 for {type(experiment.builder).__name__}, whose items are '
+      f'{type(experience.items).__name__}.',
+    )
   goals = specs.zeros(spec.observations[hindsight.ACHIEVED], 3)
-  rewards, _ = make()(goals, goals)
+  outcomes = make()
+  try:
+    rewards, _ = outcomes.compute(goals, goals)
+  finally:
+    outcomes.close()
   if np.shape(rewards) != (3,):
     raise SettingError(
       _REWARD,

@@ -43,12 +43,7 @@ def describe(
     smallest_batch: See `Topology.smallest_batch`.
   """
   num_environments = experiment.num_environments
-  experience = experiment.builder.experience(spec, num_environments)
-  if getattr(experiment.builder.config, 'hindsight_goals', 0):
-    # Most runs have no goals.
-    from repertory.launch.experiments import goals  # noqa: PLC0415
-
-    experience = goals.bind(experience, spec, experiment)
+  experience = _describe_items(experiment, spec, kinds)
   if experiment.demonstration_fraction:
     experience = experience.with_demonstrations(
       experiment.demonstration_fraction
@@ -85,6 +80,28 @@ def describe(
       'lower the others.',
     )
   return experience, sorted(options, key=lambda one: bool(one.warning))
+
+
+def _describe_items(
+  experiment: experiment_lib.Experiment,
+  spec: specs.EnvironmentSpec,
+  kinds: Sequence[str],
+) -> experience_lib.Experience:
+  """Returns the builder's experience, with outcomes of goals if it has any."""
+  builder = experiment.builder
+  experience = builder.experience(spec, experiment.num_environments)
+  if not getattr(builder.config, 'hindsight_goals', 0):
+    return experience
+  if transports.COMPILED in kinds:
+    raise SettingError(
+      'hindsight_goals',
+      'must be 0 in a compiled program, which cannot relabel transitions. '
+      'Choose another topology.',
+    )
+  # Most runs have no goals.
+  from repertory.launch.experiments import goals  # noqa: PLC0415
+
+  return goals.bind(experience, spec, experiment)
 
 
 def _check_memory(
@@ -159,6 +176,11 @@ def check_offline_settings(
         "must be left out with topology 'offline', which has no actors; got "
         f'{value!r}.',
       )
+  if getattr(experiment.builder.config, 'hindsight_goals', 0):
+    raise SettingError(
+      'hindsight_goals',
+      "must be 0 with topology 'offline', because data sets have no copies.",
+    )
   if not paths:
     raise SettingError(
       'data',

@@ -49,7 +49,6 @@ _VALUES = {
   'munchausen_temperature': (0.03, 1.0),
   'policy_learning_rate': (1e-2, 1e-1),
   'rescale_epsilon': (1e-3, 1e-1),
-  'reward_scale': (1.0, 0.8),
   'target_entropy': (-50.0, 50.0),
   'target_kl': (1e-12, 1e9),
   'target_noise_limit': (0.5, 0.1),

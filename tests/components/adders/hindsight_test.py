@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from repertory.components import adders, specs
+from repertory.components.adders import hindsight
 from support.replay import recording_writer
 
 _GOAL = specs.Array((1,), np.float32)
@@ -29,7 +30,12 @@ def _outcomes(achieved, desired):
 
 
 def _make_outcomes():
-  return _outcomes
+  return hindsight.GoalOutcomes(_outcomes)
+
+
+def _write_all(adder):
+  while adder._copies:
+    adder._write_copies(100)
 
 
 def _make(**settings):
@@ -87,7 +93,7 @@ def _items(writer):
 def test_copies_have_goals_of_their_episode(strategy):
   adder, writer = _make(strategy=strategy)
   ended = _walk(adder)
-  adder.close()
+  _write_all(adder)
   items = _items(writer)
   originals = [item for item in items if item[1] == _WANTED]
   copies = [item for item in items if item[1] != _WANTED]
@@ -140,9 +146,24 @@ def test_open_episodes_are_dropped_by_a_reset():
   adder.add_first(_timestep([0, 0]))
   for t in range(1, 5):
     adder.add(np.array([t, t], np.int32), _timestep([t, t]))
-  adder.close()
+  _write_all(adder)
   copies = [item for item in _items(writer) if item[1] != _WANTED]
   assert len(copies) == 3 * 4
+
+
+def test_copies_that_are_left_are_dropped_at_the_end():
+  adder, writer = _make()
+  adder.add_first(_timestep([0, 0]))
+  for t in range(1, 5):
+    adder.add(np.array([t, t], np.int32), _timestep([t, t]))
+  written = writer.num_items
+  adder.close()
+  assert writer.num_items == written < 8 + 3 * 4 + 1
+
+
+def test_data_sets_have_no_copies():
+  items = adders.HindsightTransitions(1, 0.9, 2.0, num_goals=1)
+  assert items.of_data == adders.Transitions(1, 0.9, 2.0)
 
 
 def test_state_is_saved():
@@ -157,7 +178,7 @@ def test_state_is_saved():
       adder.restore(state)
     for t in (2, 3, 4):
       adder.add(np.array([t, t], np.int32), _timestep([t, t]))
-    adder.close()
+    _write_all(adder)
     found.append(_items(writer)[-12:])
   assert found[0] == found[1]
 
@@ -166,7 +187,7 @@ def test_state_is_saved():
   ('change', 'problem'),
   [
     ({'desired_goal': specs.Array((2,), np.float32)}, 'equal shapes'),
-    ({'achieved_goal': None}, "with 'achieved_goal' and 'desired_goal'"),
+    ({'achieved_goal': None}, "no dictionary with 'achieved_goal' and"),
   ],
 )
 def test_observations_need_goals(change, problem):
