@@ -8,7 +8,9 @@ import pytest
 from repertory import launch
 from repertory.components.config.settings import SettingError
 from repertory.environments.registry import registry
+from support.agents import trainings
 from support.environments import goal_environments
+from support.launch import log_files
 from support.system import rare_cases
 
 _SMALL = {
@@ -96,3 +98,44 @@ def test_own_rewards_replace_those_of_the_environment(tmp_path):
     hindsight_reward=f'{__name__}:never',
   )  # fmt: skip
   assert launch.run(experiment, display=False).status.learner_steps > 10
+
+
+def _train(directory, agent, factory, seed, max_steps, **config):
+  """Trains an agent; returns the share of evaluations that reach the goal."""
+  experiment = launch.make_experiment(
+    agent, 'catch', config=config, max_steps=max_steps, seed=seed,
+    evaluation_episodes=100, evaluation_period=max_steps,
+    directory=str(directory),
+  )  # fmt: skip
+  experiment = dataclasses.replace(experiment, environment_factory=factory)
+  launch.run(experiment, display=False)
+  row = log_files.rows(directory, 'evaluator')[-1]
+  # The return of an episode is less its length, or one more at the goal.
+  return row['episode_length'] + row['episode_return']
+
+
+@pytest.mark.learning
+class TestLearning:
+  def test_flips_15_bits_only_with_hindsight(self, tmp_path):
+    settings = {
+      'n_step': 1, 'samples_per_insert': 4.0, 'discount': 0.98,
+      'batch_size': 128, 'hidden_sizes': (256, 256),
+    }  # fmt: skip
+    for seed in trainings.SEEDS:
+      with_goals, without = (
+        _train(
+          tmp_path / f'{seed}_{number}', 'dqn', goal_environments.BitFlip, seed,
+          15_000, hindsight_goals=number, **settings,
+        )
+        for number in (4, 0)
+      )  # fmt: skip
+      assert with_goals >= 0.95
+      assert without <= 0.1
+
+  def test_moves_a_point_to_goals(self, tmp_path):
+    for seed in trainings.SEEDS:
+      share = _train(
+        tmp_path / str(seed), 'sac', goal_environments.Point, seed, 6_000,
+        hindsight_goals=4, samples_per_insert=51.2,
+      )  # fmt: skip
+      assert share >= 0.95
