@@ -157,7 +157,8 @@ def _update(case, value):
   variables = {
     variable.ref(): variable
     for variable in update.variables
-    if not variable.name.startswith('adam/')
+    # Those of optimizers are not outputs.
+    if not variable.name.startswith(('adam/', 'm:', 'v:', 'v_max:'))
   }
   acting_policies.fill([v for v in variables.values() if v.trainable])
   found = []
