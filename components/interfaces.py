@@ -200,6 +200,22 @@ class Update(tf.Module, abc.ABC):
     return {**self.exports, 'learned': others}
 
 
+class UpdateWrapper(Update):
+  """Base of updates around another one, which has the variables."""
+
+  def __init__(self, update: Update):
+    super().__init__()
+    self._update = update
+
+  @property
+  def exports(self):
+    return self._update.exports
+
+  @property
+  def learned(self):
+    return self._update.learned
+
+
 def call_update(update: Update, sample: types.Sample) -> UpdateResult:
   """Calls an update and checks its result and the variables it created.
 

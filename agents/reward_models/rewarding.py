@@ -51,7 +51,7 @@ class Rewards(tf.Module, abc.ABC):
     """
 
 
-class RewardingUpdate(interfaces.Update):
+class RewardingUpdate(interfaces.UpdateWrapper):
   """Relabels the rewards of each batch before an agent's update.
 
   Checkpoints contain the variables of both. Only those of the agent can
@@ -68,18 +68,9 @@ class RewardingUpdate(interfaces.Update):
 
     The agent may observe previous action and reward; the reward model does not.
     """
-    super().__init__()
-    self._wrapped = wrapped
+    super().__init__(wrapped)
     self._rewards = rewards
     self._observes_previous = observes_previous_action_and_reward
-
-  @property
-  def exports(self):
-    return self._wrapped.exports
-
-  @property
-  def learned(self):
-    return self._wrapped.learned
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     steps = _steps_of(sample)
@@ -94,7 +85,7 @@ class RewardingUpdate(interfaces.Update):
     if isinstance(data, types.Sequence):  # Padding has the reward 0.
       rewards = tf.where(data.mask, rewards, tf.zeros_like(rewards))
     result = interfaces.call_update(
-      self._wrapped, sample._replace(data=data._replace(reward=rewards))
+      self._update, sample._replace(data=data._replace(reward=rewards))
     )
     return result._replace(metrics={**result.metrics, **metrics})
 

@@ -135,7 +135,7 @@ def swap_leading_axes(nest: types.Nest) -> types.Nest:
   )
 
 
-class UpdateSeries(interfaces.Update):
+class UpdateSeries(interfaces.UpdateWrapper):
   """Splits a large batch into several and runs an update on each, in order.
 
   The results are those of separate updates, except that all batches are sampled
@@ -144,17 +144,8 @@ class UpdateSeries(interfaces.Update):
 
   def __init__(self, update: interfaces.Update, num_updates: int):
     """Takes an update on a batch `[B]`, and K, the number of updates."""
-    super().__init__()
-    self._update = update
+    super().__init__(update)
     self._num_updates = num_updates
-
-  @property
-  def exports(self):
-    return self._update.exports
-
-  @property
-  def learned(self):
-    return self._update.learned
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     """Updates from `[K · B]`; returns mean metrics and all priorities."""

@@ -10,7 +10,7 @@ from repertory.components.config import schedules as schedules_lib
 from repertory.components.config.settings import SettingError
 
 
-class ScheduledUpdate(interfaces.Update):
+class ScheduledUpdate(interfaces.UpdateWrapper):
   """Assigns scheduled values to variables before each call of an update.
 
   The number of calls, one for each learner step, is a variable, so a resumed
@@ -30,21 +30,12 @@ class ScheduledUpdate(interfaces.Update):
     values: Mapping[str, tf.Variable],
   ):
     """Takes an update that reads `values`, variables by name of a schedule."""
-    super().__init__()
-    self._update = update
+    super().__init__(update)
     self._schedules = dict(schedules)
     self._values = dict(values)
     self._num_calls = tf.Variable(
       0, dtype=tf.int64, trainable=False, name='schedule_calls'
     )
-
-  @property
-  def exports(self):
-    return self._update.exports
-
-  @property
-  def learned(self):
-    return self._update.learned
 
   def __call__(self, sample: types.Sample) -> interfaces.UpdateResult:
     lengths = {n: self._length(n, one) for n, one in self._schedules.items()}
