@@ -23,7 +23,8 @@ _INTERNAL = {
   'components/config': {'choices', 'lazy_imports', 'regular_files'},
   'components/network': {'callers', 'client_stream', 'network_interfaces'},
   'components/runtime': {
-    'devices', 'image_layouts', 'nests', 'notices', 'numpy_functions',
+    'devices', 'image_layouts', 'mask_layouts', 'nests', 'notices',
+    'numpy_functions',
     'versions', 'worker_thread', 'xla_cache',
   },
   'environments': set(),

@@ -23,9 +23,9 @@ import tree
 
 from repertory.components import specs, types
 from repertory.components.actions import action_parts
-from repertory.components.runtime import nests
+from repertory.components.runtime import mask_layouts, nests
 
-NAME = 'action_mask'
+NAME = mask_layouts.NAME
 # Output of a network for a masked action: far below any other, yet finite.
 MASKED = -1e30
 
@@ -158,11 +158,13 @@ def _sizes_of(
     )
   _, counts = action_parts.choices_of(part.spec)
   sizes = counts.ravel().tolist()
-  options: dict[tuple[int, ...], list[int]] = {(sum(sizes),): sizes}
-  if combined and len(sizes) > 1:
-    options[tuple(sizes)] = [math.prod(sizes)]
-  if len(set(sizes)) == 1:
-    options[(*part.spec.shape, sizes[0])] = sizes
+  options = {
+    shape: [math.prod(sizes)] if of_combinations else sizes
+    for shape, of_combinations in mask_layouts.layouts_of(
+      part.spec.shape, sizes
+    ).items()
+    if combined or not of_combinations
+  }
   if mask_spec.dtype != np.bool_ or mask_spec.shape not in options:
     shapes = ' or '.join(map(str, options))
     raise ValueError(

@@ -3,7 +3,7 @@
 import dataclasses
 import zlib
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import dm_env
 import numpy as np
@@ -11,12 +11,13 @@ import tree
 
 from repertory.components import specs, types
 from repertory.components.adders import transition
+from repertory.components.config import choices
 from repertory.components.config.settings import SettingError
 from repertory.components.replay import writers
 
 _FIRST, _LAST = int(dm_env.StepType.FIRST), int(dm_env.StepType.LAST)
 ACHIEVED, DESIRED = 'achieved_goal', 'desired_goal'
-STRATEGIES = 'future', 'final', 'episode'
+Strategy: TypeAlias = Literal['future', 'final', 'episode']
 
 
 class GoalOutcomes(NamedTuple):
@@ -52,7 +53,7 @@ class HindsightTransitions(transition.Transitions):
   """
 
   num_goals: int
-  strategy: Literal['future', 'final', 'episode'] = 'future'
+  strategy: Strategy = 'future'
   make_outcomes: Callable[[], GoalOutcomes] | None = None
   seed: int = 0
 
@@ -62,10 +63,7 @@ class HindsightTransitions(transition.Transitions):
       raise ValueError(f'n_step must be 1 with goals, got {self.n_step}.')
     if self.num_goals < 1:
       raise ValueError(f'num_goals must be at least 1, got {self.num_goals}.')
-    if self.strategy not in STRATEGIES:
-      raise ValueError(
-        f'strategy must be of {", ".join(STRATEGIES)}, got {self.strategy!r}.'
-      )
+    choices.check('strategy', self.strategy, get_args(Strategy))
 
   @property
   def of_data(self) -> transition.Transitions:

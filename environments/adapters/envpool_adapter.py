@@ -70,7 +70,9 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
       if self._is_leaf:
         leaf = spec[self._mask_name]
         mask_spec = specs.Array(leaf.shape, np.bool_, leaf.name)
-      self.observation_spec = self._join(spec, mask_spec)
+      self.observation_spec = mask_check.name_mask(
+        spec, self._mask_name, mask_spec
+      )
 
   def reset(self) -> Nest:
     return self._with_mask(super().reset())
@@ -88,13 +90,8 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
         f'expected {self._mask_name!r} in the info, found the keys '
         f'{list(self._infos)}.'
       )
-    return self._join(observation, found[self._mask_name].astype(np.bool_))
-
-  def _join(self, observation: Nest, mask: Nest) -> Nest:
-    if not self._is_leaf:
-      return {'observation': observation, mask_check.NAME: mask}
-    rest = {k: v for k, v in observation.items() if k != self._mask_name}
-    return {**rest, mask_check.NAME: mask}
+    mask = found[self._mask_name].astype(np.bool_)
+    return mask_check.name_mask(observation, self._mask_name, mask)
 
   def close(self) -> None:
     """Stops the threads; the pool must not be referenced elsewhere."""

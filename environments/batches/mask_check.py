@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from dm_env import specs
 
+from repertory.components.runtime import mask_layouts
 from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.values.argument_checks import ArgumentError
 
-NAME = 'action_mask'
+NAME = mask_layouts.NAME
 _PATH = f'observation[{NAME!r}]'
 
 
@@ -81,6 +82,18 @@ class MaskCheck:
     return None
 
 
+def name_mask(observation: Nest, name: str, mask: Nest) -> dict[str, Nest]:
+  """Returns an observation, or its spec, with a mask as `action_mask`.
+
+  An entry of the given name is replaced. An observation that is no dictionary
+  becomes the entry `observation`.
+  """
+  if not isinstance(observation, Mapping):
+    observation = {'observation': observation}
+  rest = {key: leaf for key, leaf in observation.items() if key != name}
+  return {**rest, NAME: mask}
+
+
 def spec_of(action_spec: Nest) -> Nest:
   """Returns the nest of specs of the masks of each part of an action."""
   actions = layout.NestLayout(action_spec, 'action')
@@ -90,18 +103,13 @@ def spec_of(action_spec: Nest) -> Nest:
 
 def _make_part(path: str, spec: Any, mask: specs.Array) -> _Part:
   sizes = _sizes_of(path, spec)
-  shapes: list[tuple[int, ...]] = [(sum(sizes),)]
-  if len(set(sizes)) == 1:
-    shapes.append((*spec.shape, sizes[0]))
-  is_combined = mask.shape not in shapes
-  if len(sizes) > 1:
-    shapes.append(tuple(sizes))
-  shapes = list(dict.fromkeys(shapes))
-  if mask.dtype != np.bool_ or mask.shape not in shapes:
+  layouts = mask_layouts.layouts_of(spec.shape, sizes)
+  if mask.dtype != np.bool_ or mask.shape not in layouts:
+    shapes = ' or '.join(map(str, layouts))
     raise ArgumentError(
-      path,
-      f'expected bools of shape {" or ".join(map(str, shapes))}, got {mask!r}.',
+      path, f'expected bools of shape {shapes}, got {mask!r}.'
     )
+  is_combined = layouts[mask.shape]
   minimum = np.broadcast_to(spec.minimum, spec.shape).ravel().astype(np.int64)
   starts = np.cumsum([0, *sizes[:-1]])  # Of the integers' masks.
   strides = np.cumprod([1, *sizes[:0:-1]])[::-1]

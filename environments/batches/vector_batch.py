@@ -9,6 +9,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
+from repertory.components.runtime import mask_layouts
 from repertory.environments.batches import layout
 from repertory.environments.batches.layout import Nest
 from repertory.environments.rendering import rendering
@@ -148,7 +149,7 @@ class VectorBatch:
     self._widen = layout.make_widen(self._action_spec, source.action_spec, size)
     self._masks = None
     observations = self._observation_spec
-    if isinstance(observations, Mapping) and 'action_mask' in observations:
+    if isinstance(observations, Mapping) and mask_layouts.NAME in observations:
       # Most environments have no masks.
       from repertory.environments.batches import mask_check  # noqa: PLC0415
 
@@ -386,6 +387,16 @@ class BatchWrapper:
   def __init__(self, batch: Any):
     """Takes ownership of the batch; `close` closes it."""
     self.batch = batch
+
+  def reset(self) -> dm_env.TimeStep:
+    return self._convert(self.batch.reset())
+
+  def step(self, actions: Nest) -> dm_env.TimeStep:
+    return self._convert(self.batch.step(actions))
+
+  def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
+    """Returns the timestep that `reset` and `step` return."""
+    return timestep
 
   def __getattr__(self, name: str) -> Any:
     if name.startswith('_') or name == 'batch':  # While it is unpickled.

@@ -43,11 +43,11 @@ def _change(option: name_options.Option, change: Callable) -> Wrapper:
   )
 
 
-def _keeping_masks(find: Callable[[], Callable]) -> Callable:
-  def change(spec: Any, *value: Any) -> Any:
-    return wrappers.keeping_masks(lambda rest: find()(rest, *value), spec)
+def _keeping_masks(change: Callable) -> Callable:
+  def change_others(spec: Any, *value: Any) -> Any:
+    return wrappers.keeping_masks(lambda rest: change(rest, *value), spec)
 
-  return change
+  return change_others
 
 
 _MAX = 2**31 - 1
@@ -58,66 +58,66 @@ WRAPPERS = {
       name_options.Option(
         'channels_first', False, 'Transpose images from [C, H, W]'
       ),
-      _keeping_masks(lambda: wrappers.channels_last),
+      _keeping_masks(wrappers.channels_last),
     ),
     _change(
       name_options.Option('grayscale', False, 'Convert images to gray ones'),
-      _keeping_masks(lambda: wrappers.grayscale),
+      _keeping_masks(wrappers.grayscale),
     ),
     _change(
       name_options.Option(
         'resize', None, 'Resize images to squares of pixels', 1, 4096, int
       ),
-      _keeping_masks(lambda: wrappers.resize),
+      _keeping_masks(wrappers.resize),
     ),
     _change(
       name_options.Option(
         'flatten', False, 'Concatenate the observation to a vector'
       ),
-      _keeping_masks(lambda: wrappers.flatten),
+      _keeping_masks(wrappers.flatten),
     ),
     Wrapper(
       name_options.Option(
         'frame_stack', None, 'Stack the last observations', 1, 1024, int
       ),
-      lambda env, value: wrappers.FrameStack(env, value),
-      lambda batch, value: wrappers.BatchFrameStack(batch, value),
+      wrappers.FrameStack,
+      wrappers.BatchFrameStack,
     ),
     Wrapper(
       name_options.Option(
         'action_repeat', None, 'Repeat each action', 1, _MAX, int
       ),
-      lambda env, value: wrappers.ActionRepeat(env, value),
+      wrappers.ActionRepeat,
     ),
     Wrapper(
       name_options.Option(
         'time_limit', None, 'Truncate episodes after steps', 1, _MAX, int
       ),
-      lambda env, value: wrappers.StepLimit(env, value),
+      wrappers.StepLimit,
     ),
     Wrapper(
       name_options.Option(
         'rescale_actions', False, 'Scale actions from [-1, 1] to their bounds'
       ),
-      lambda environment, _: wrappers.RescaledActions(environment),
+      lambda env, _: wrappers.RescaledActions(env),
     ),
     Wrapper(
       name_options.Option(
         'discretize', None, 'Values of each float of actions', 2, 65_536, int
       ),
-      lambda env, value: wrappers.DiscretizedActions(env, value),
+      wrappers.DiscretizedActions,
     ),
     Wrapper(
       name_options.Option(
         'action_mask', None, 'Key of the action mask', kind=str
       ),
-      lambda env, value: wrappers.ActionMask(env, value),
+      wrappers.ActionMask,
     ),
     _change(
       name_options.Option(
         'observe_mask', False, 'Add the action mask to the inputs of networks'
       ),
-      lambda spec: wrappers.observe_mask(spec),
+      wrappers.observe_mask,
     ),
   )
 }

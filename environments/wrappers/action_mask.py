@@ -34,10 +34,6 @@ class ActionMask(environment_wrapper.EnvironmentWrapper):
     self._name = name
     spec = environment.observation_spec()
     self._is_leaf = isinstance(spec, Mapping) and name in spec
-    rest = {'observation': spec}
-    if isinstance(spec, Mapping):
-      rest = {key: leaf for key, leaf in spec.items() if key != name}
-    self._keys = list(rest) if isinstance(spec, Mapping) else None
     if self._is_leaf:
       mask_spec = spec[name]
     elif hasattr(environment, 'info'):
@@ -55,7 +51,7 @@ class ActionMask(environment_wrapper.EnvironmentWrapper):
       ]
     )
     leaves = [specs.Array(s.shape, np.bool_, s.name) for s in self._masks.specs]
-    self._spec = {**rest, mask_check.NAME: self._masks.unflatten(leaves)}
+    self._spec = mask_check.name_mask(spec, name, self._masks.unflatten(leaves))
     mask_check.MaskCheck(self._spec, environment.action_spec())
 
   def _make_cast(self, path: str, spec: specs.Array):
@@ -84,7 +80,5 @@ class ActionMask(environment_wrapper.EnvironmentWrapper):
         f'{list(found)}.'
       )
     mask = self._convert_mask(found[self._name])
-    rest = {'observation': observation}
-    if self._keys is not None:
-      rest = {key: observation[key] for key in self._keys}
-    return timestep._replace(observation={**rest, mask_check.NAME: mask})
+    named = mask_check.name_mask(observation, self._name, mask)
+    return timestep._replace(observation=named)

@@ -257,12 +257,6 @@ class BatchFrameStack(vector_batch.BatchWrapper):
   def observation_spec(self) -> Nest:
     return self._frames.spec
 
-  def reset(self) -> dm_env.TimeStep:
-    return self._convert(self.batch.reset())
-
-  def step(self, actions: Nest) -> dm_env.TimeStep:
-    return self._convert(self.batch.step(actions))
-
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     first = timestep.step_type == dm_env.StepType.FIRST
     stacks = self._frames.push(timestep.observation, first)

@@ -57,12 +57,6 @@ class ChangedBatch(vector_batch.BatchWrapper):
   def observation_spec(self) -> Nest:
     return self._spec
 
-  def reset(self) -> dm_env.TimeStep:
-    return self._convert(self.batch.reset())
-
-  def step(self, actions: Nest) -> dm_env.TimeStep:
-    return self._convert(self.batch.step(actions))
-
   def _convert(self, timestep: dm_env.TimeStep) -> dm_env.TimeStep:
     return timestep._replace(observation=self._change(timestep.observation))
 

@@ -17,6 +17,7 @@ _FOLDERS = ('components', 'agents', 'environments', 'launch')
 _BELOW_BOTH = (
   'components/config',
   'components/runtime/image_layouts',
+  'components/runtime/mask_layouts',
   'components/runtime/random_streams',
 )
 # Inside a folder, a part may import its own rank and earlier ones.
