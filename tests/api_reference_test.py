@@ -24,8 +24,8 @@ _INTERNAL = {
   'components/network': {'callers', 'client_stream', 'network_interfaces'},
   'components/runtime': {
     'devices', 'image_layouts', 'mask_layouts', 'nests', 'notices',
-    'numpy_functions',
-    'versions', 'worker_thread', 'xla_cache',
+    'numpy_functions', 'stacked_array', 'versions', 'worker_thread',
+    'xla_cache',
   },
   'environments': set(),
   'environments/adapters': {

@@ -53,6 +53,7 @@ def describe(
     )
   else:
     table = replay.uniform(signature, config.max_replay_size, rate_limit)
+  table = dataclasses.replace(table, num_frames=items.num_frames(spec))
   return experience_lib.Experience(
     items,
     [table],

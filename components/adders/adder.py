@@ -153,6 +153,14 @@ class ItemSpec(abc.ABC):
   def signature(self, spec: specs.EnvironmentSpec) -> types.Nest:
     """Returns the `tf.TensorSpec`s of one item, for its table."""
 
+  def num_frames(self, spec: specs.EnvironmentSpec) -> tuple[int, ...]:
+    """Returns the frames of each leaf that its table stores one by one.
+
+    See `replay.TableSpec`; () means that leaves are stored as they are.
+    """
+    del spec
+    return ()
+
   @abc.abstractmethod
   def make_adder(self, writer: writers.Writer, batch_size: int) -> Adder:
     """Creates the adder that converts the steps of all slots to such items."""

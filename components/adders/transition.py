@@ -54,15 +54,20 @@ class Transitions(adder.ItemSpec):
     return num_steps
 
   def signature(self, spec: specs.EnvironmentSpec) -> types.Transition:
-    return specs.tensor_spec(
-      types.Transition(
-        observation=spec.observations,
-        action=spec.actions,
-        reward=spec.rewards,
-        discount=spec.discounts,
-        next_observation=spec.observations,
-        extras=self.extras_spec,
-      )
+    return specs.tensor_spec(self._array_specs(spec))
+
+  def num_frames(self, spec: specs.EnvironmentSpec) -> tuple[int, ...]:
+    leaves = tree.flatten(self._array_specs(spec))
+    return tuple(getattr(leaf, 'num_frames', 1) for leaf in leaves)
+
+  def _array_specs(self, spec: specs.EnvironmentSpec) -> types.Transition:
+    return types.Transition(
+      observation=spec.observations,
+      action=spec.actions,
+      reward=spec.rewards,
+      discount=spec.discounts,
+      next_observation=spec.observations,
+      extras=self.extras_spec,
     )
 
   def make_adder(

@@ -24,13 +24,20 @@ class Packing:
     packed: Indices of the small leaves, in the order of `tree.flatten`.
     whole: Indices of the other leaves.
     images: Those of them that servers compress: uint8 of 2 or more dimensions.
+    stacks: Number of frames of those that are frame stacks, which local tables
+      and replay servers store as frames.
     shapes: Shape of each leaf in one item.
     dtypes: Dtype of each leaf.
     record_bytes: Bytes of the packed leaves of an item.
   """
 
-  def __init__(self, signature: types.Nest, bundle_size: int = 1):
-    """Assigns each leaf of an item to a column."""
+  def __init__(
+    self,
+    signature: types.Nest,
+    bundle_size: int = 1,
+    num_frames: Sequence[int] = (),
+  ):
+    """Assigns each leaf of an item to a column; see `TableSpec`."""
     self._signature = signature
     self._bundle_size = bundle_size
     self._specs = tree.flatten(signature)
@@ -43,6 +50,9 @@ class Packing:
       i
       for i in self.whole
       if self.dtypes[i] == np.uint8 and len(self.shapes[i]) >= 2
+    }
+    self.stacks = {
+      i: num_frames[i] for i in self.whole if num_frames and num_frames[i] > 1
     }
     self._record = np.dtype(
       [(str(i), self.dtypes[i], self.shapes[i]) for i in self.packed]
@@ -113,6 +123,11 @@ class Packing:
     for i, column in zip(self.whole, columns):
       leaves[i] = self._open_bundles(column, self.shapes[i])
     return tree.unflatten_as(self._signature, leaves)
+
+  def frame_shape(self, index: int) -> tuple[int, ...]:
+    """Returns the shape of a leaf, or of a frame of a frame stack."""
+    *others, last = self.shapes[index]
+    return (*others, last // self.stacks.get(index, 1))
 
   def _is_small(self, index: int) -> bool:
     if self.dtypes[index].hasobject or None in self.shapes[index]:

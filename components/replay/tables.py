@@ -25,6 +25,9 @@ TRAIN_BUFFER = 'train_buffer'
 # priority, weight and sums; an array object and its reference.
 _SERVER_BYTES, _LOCAL_BYTES = (1500, 1200), (32, 144)
 
+# Measured memory of a stack of frames, without them.
+_STACK_BYTES = 112
+
 # Data size that costs Reverb as much as the overhead of an item.
 _MAX_BUNDLE_BYTES = 2**18
 
@@ -69,6 +72,8 @@ class TableSpec:
       probability p_i^α / Σ_j p_j^α. None for uniform sampling, and for queues.
     bundle_size: Items that Reverb stores, counts and samples as one. All counts
       here and in `TableInfo` are of items nevertheless.
+    num_frames: Frames of each leaf of the signature that is a frame stack, 1 of
+      the others; () if there are no stacks.
   """
 
   name: str
@@ -77,6 +82,7 @@ class TableSpec:
   rate_limit: rate_limiters.RateLimit | None
   priority_exponent: float | None = None
   bundle_size: int = 1
+  num_frames: tuple[int, ...] = ()
 
   def __post_init__(self):
     exponent = self.priority_exponent
@@ -93,7 +99,7 @@ class TableSpec:
   @functools.cached_property
   def packing(self) -> packing.Packing:
     """Storage layout of the items."""
-    return packing.Packing(self.signature, self.bundle_size)
+    return packing.Packing(self.signature, self.bundle_size, self.num_frames)
 
   @property
   def is_queue(self) -> bool:
@@ -146,12 +152,16 @@ class TableSpec:
     """Minimum number of items before the first sample."""
     return self.rate_limit.min_size if self.rate_limit else 1
 
-  def item_bytes(self, in_server: bool, is_copied: bool = False) -> int:
+  def item_bytes(
+    self, in_server: bool, is_copied: bool = False, has_frames: bool = True
+  ) -> int:
     """Estimates the memory of an item in a replay server, or in this process.
 
     A server compresses images. For transitions, large leaves of the next
     observation are ignored: they are shared with a later item, except at the
-    end of an episode. With `is_copied`, a checkpoint copies the small leaves.
+    end of an episode. The same holds for older frames of stacks, unless
+    `has_frames` is False, as with Reverb. With `is_copied`, a checkpoint copies
+    the small leaves.
     """
     size, per_leaf = _SERVER_BYTES if in_server else _LOCAL_BYTES
     whole, shared = self.packing.whole, range(0)
@@ -162,6 +172,9 @@ class TableSpec:
       )
     for i, spec in enumerate(tree.flatten(self.signature)):
       num_bytes = packing.num_bytes(spec)
+      if has_frames and i in self.packing.stacks:
+        num_bytes //= self.packing.stacks[i]
+        size += _STACK_BYTES
       if i not in whole:
         size += num_bytes * (1 + is_copied)
       elif i not in shared:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
+from repertory.components.runtime import stacked_array
 from repertory.environments.adapters import extras, gymnasium_sources
 from repertory.environments.batches import vector_batch
 from repertory.environments.registry import name_options
@@ -101,8 +102,13 @@ class AtariSource(vector_batch.VectorSource):
     num_actions = int(self._envs[0].single_action_space.n)
     super().__init__(
       len(seeds),
-      specs.BoundedArray(
-        (height, width, settings['stack']), np.uint8, 0, 255, 'screens'
+      stacked_array.StackedArray(
+        (height, width, settings['stack']),
+        np.uint8,
+        0,
+        255,
+        'screens',
+        num_frames=settings['stack'],
       ),
       specs.DiscreteArray(num_actions, np.int32, 'action'),
     )

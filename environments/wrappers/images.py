@@ -8,7 +8,7 @@ import dm_env
 import numpy as np
 from dm_env import specs
 
-from repertory.components.runtime import image_layouts
+from repertory.components.runtime import image_layouts, stacked_array
 from repertory.environments.batches import layout, mask_check, vector_batch
 from repertory.environments.batches.layout import Nest
 from repertory.environments.values import argument_checks
@@ -179,12 +179,21 @@ class _Frames:
     rows = zip(self._layout.specs, self._are_stacked, self._are_images)
     self.spec = self._layout.unflatten(
       [
-        _map_spec(spec, functools.partial(self._repeat, is_image=is_image))
-        if is_stacked else spec
+        self._stack_spec(spec, is_image) if is_stacked else spec
         for spec, is_stacked, is_image in rows
       ]
     )  # fmt: skip
     self._stacks: list[np.ndarray] = []
+
+  def _stack_spec(self, spec: specs.Array, is_image: bool) -> specs.Array:
+    repeat = functools.partial(self._repeat, is_image=is_image)
+    stack = _map_spec(spec, repeat)
+    if not (is_image and isinstance(stack, specs.BoundedArray)):
+      return stack
+    return stacked_array.StackedArray(
+      stack.shape, stack.dtype, stack.minimum, stack.maximum, stack.name,
+      self.num_frames,
+    )  # fmt: skip
 
   def push(self, observation: Nest, first: np.ndarray) -> Nest:
     """Returns the stacks after observations, `[...]` or `[B, ...]`."""

@@ -4,7 +4,8 @@ A snapshot is a folder; those of further tables are folders in it. `table.json`
 holds the table's description, its counts and the state of its random generator;
 it is written last. Items are in insertion order: `priorities.npy`, a file
 `leaf_<i>.npy` for each small leaf with index i, and a file `which_<i>.npy` with
-array indices for each large leaf. The arrays themselves are in
+array indices for each large leaf, a row for each item's frames if the leaf is a
+frame stack. The arrays themselves are in
 `arrays_<n>.npy`, as bytes without duplicates, one file per shape and dtype, and
 their sizes in `sizes_<n>.npy`: those that are smaller than the array are
 compressed, see `compression`. Without sizes, an older version has written them
@@ -25,12 +26,12 @@ import numpy as np
 import tree
 
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import tables
+from repertory.components.replay import stacks, tables
 from repertory.components.replay.local import compression
 from repertory.components.replay.local import table as table_lib
 
 # Version of the layout, and those that are read.
-_FORMAT, _READABLE = 2, (1, 2)
+_FORMAT, _READABLE = 3, (1, 2, 3)
 _STATE, _TEMPORARY, _NAME = 'table.json', '.writing', 'snapshot'
 _ACTORS = 'actors'
 # Fields of `table.Contents` with plain values.
@@ -95,9 +96,16 @@ def read(
     _check(folder, state, table)
     leaves = {i: _load(folder, f'leaf_{i}') for i in layout.packed}
     for n, indices in enumerate(_by_kind(table)):
-      arrays = _load_large(folder, n, indices[0], layout, compressed)
+      which = {i: _load(folder, f'which_{i}') for i in indices}
+      # Format 2 has no frames.
+      has_frames = which[indices[0]].ndim == 2
+      arrays = _load_large(
+        folder, n, indices[0], layout, compressed, has_frames
+      )
       for i in indices:
-        leaves[i] = arrays[_load(folder, f'which_{i}')]
+        leaves[i] = arrays[which[i]]
+        if has_frames:
+          leaves[i] = stacks.as_objects(map(stacks.Stack, leaves[i]))
     actors_path, actors = os.path.join(folder, _ACTORS), b''
     if os.path.exists(actors_path):
       with open(actors_path, 'rb') as file:
@@ -184,7 +192,8 @@ def _by_kind(table: tables.TableSpec) -> list[list[int]]:
   layout = table.packing
   kinds: dict[tuple, list[int]] = {}
   for i in layout.whole:
-    kinds.setdefault((layout.shapes[i], layout.dtypes[i]), []).append(i)
+    kind = layout.shapes[i], layout.dtypes[i], layout.stacks.get(i, 1)
+    kinds.setdefault(kind, []).append(i)
   return list(kinds.values())
 
 
@@ -194,13 +203,21 @@ def _save_large(
   """Saves large leaves of one shape and dtype, array by array."""
   places: dict[int, int] = {}
   arrays = []
+
+  def place(array: Any) -> int:
+    index = places.setdefault(id(array), len(arrays))
+    if index == len(arrays):
+      arrays.append(array)
+    return index
+
   for index, column in columns.items():
-    which = np.empty([len(column)], np.int64)
-    for k, array in enumerate(column):
-      which[k] = places.setdefault(id(array), len(arrays))
-      if which[k] == len(arrays):
-        arrays.append(array)
-    _save(folder, f'which_{index}', which)
+    num_frames = layout.stacks.get(index, 1)
+    if num_frames > 1:
+      rows = [stacks.frames_of(one, num_frames) for one in column]
+      which = [list(map(place, row)) for row in rows]
+    else:
+      which = list(map(place, column))
+    _save(folder, f'which_{index}', np.array(which, np.int64))
   sizes = np.array(
     [len(compression.stored_bytes(array)) for array in arrays], np.int64
   )
@@ -214,13 +231,20 @@ def _save_large(
 
 
 def _load_large(
-  folder: str, number: int, index: int, layout: Any, compressed: bool
+  folder: str,
+  number: int,
+  index: int,
+  layout: Any,
+  compressed: bool,
+  has_frames: bool,
 ) -> np.ndarray:
   """Loads the arrays of one shape and dtype, as objects.
 
   They are separate, so that each is freed with the last item that has it.
   """
   shape, dtype = layout.shapes[index], layout.dtypes[index]
+  if has_frames:
+    shape = layout.frame_shape(index)
   data = _load(folder, f'arrays_{number}', mmap_mode='r')
   if os.path.exists(os.path.join(folder, f'sizes_{number}.npy')):
     ends = _load(folder, f'sizes_{number}').cumsum().tolist()

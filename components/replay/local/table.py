@@ -16,6 +16,7 @@ from repertory.components.replay import (
   batches,
   packing,
   rate_limiters,
+  stacks,
   tables,
   waits,
 )
@@ -31,7 +32,7 @@ class Items(NamedTuple):
 
   Attributes:
     leaves: Leaves in the order of the signature: small ones `[K, ...]`, large
-      ones as objects `[K]`, arrays that never change.
+      ones as objects `[K]`, arrays or stacks that never change.
     priorities: float64 `[K]`.
   """
 
@@ -303,7 +304,7 @@ class Table:
     for i in layout.whole:
       stacked = into[i] if into else _make_stack(taken[i], layout, i)
       for row, array in zip(stacked, taken[i]):
-        row[...] = array
+        stacks.read(array, row)
       taken[i] = stacked
     leaves = [*taken, numbers.astype(np.uint64), probabilities, sizes]
     if into:

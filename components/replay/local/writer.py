@@ -1,11 +1,11 @@
 """Writer of items to a table in this process."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from repertory.components.replay import tables, waits, writers
+from repertory.components.replay import stacks, tables, waits, writers
 from repertory.components.replay.local import table as table_lib
 
 
@@ -33,10 +33,12 @@ class LocalWriter(writers.Writer):
 
   def open(self, num_alive: int) -> None:
     del num_alive  # References keep their arrays alive.
+    self._splitters = self._make_splitters()
     self._queue = self._table.open_queue(self._turn)
 
   def keep(self, leaves: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-    return {i: _as_objects(map(np.array, leaf)) for i, leaf in leaves.items()}
+    splitters = self._splitters
+    return {i: self._store(i, leaf, splitters) for i, leaf in leaves.items()}
 
   def put(self, leaves: Sequence[np.ndarray]) -> None:
     if self._queue is None:
@@ -46,9 +48,7 @@ class LocalWriter(writers.Writer):
       self._packing.check(i, leaves[i])
     for i in self._packing.whole:
       if leaves[i].dtype != object:
-        leaves[i] = _as_objects(map(np.array, leaves[i]))
-      for array in leaves[i]:
-        self._packing.check(i, array[np.newaxis])
+        leaves[i] = self._store(i, leaves[i], self._make_splitters())
     count = len(leaves[0])
     if not count:
       return
@@ -56,6 +56,21 @@ class LocalWriter(writers.Writer):
     self.num_items += count
     items = table_lib.Items(leaves, priorities)
     self._num_pending = self._table.put(self._queue, items)
+
+  def _make_splitters(self) -> dict[int, stacks.Splitter]:
+    return {
+      i: stacks.Splitter(number, lambda frame: frame)
+      for i, number in self._packing.stacks.items()
+    }
+
+  def _store(
+    self, index: int, leaf: np.ndarray, splitters: dict[int, stacks.Splitter]
+  ) -> np.ndarray:
+    """Copies a large leaf `[K, ...]` to objects `[K]`."""
+    self._packing.check(index, leaf)
+    if index in splitters:
+      return stacks.as_objects(map(stacks.Stack, splitters[index].split(leaf)))
+    return stacks.as_objects(map(np.array, leaf))
 
   def is_ahead(self) -> bool:
     if self._queue is not None:
@@ -85,11 +100,3 @@ class LocalWriter(writers.Writer):
       f'{described}; writers insert in round-robin order, and this is number '
       f'{self._turn}'
     )
-
-
-def _as_objects(arrays: Iterable[np.ndarray]) -> np.ndarray:
-  arrays = list(arrays)
-  objects = np.empty([len(arrays)], object)
-  for k, array in enumerate(arrays):
-    objects[k] = array
-  return objects

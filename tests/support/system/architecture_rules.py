@@ -19,6 +19,7 @@ _BELOW_BOTH = (
   'components/runtime/image_layouts',
   'components/runtime/mask_layouts',
   'components/runtime/random_streams',
+  'components/runtime/stacked_array',
 )
 # Inside a folder, a part may import its own rank and earlier ones.
 _RANKS_OF_COMPONENTS = (

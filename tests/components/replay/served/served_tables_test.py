@@ -1,6 +1,7 @@
 """Tests of the contents of served tables: draws, shared arrays, snapshots."""
 
 import contextlib
+import weakref
 
 import numpy as np
 import pytest
@@ -148,3 +149,22 @@ def test_snapshots_have_all_tables_and_suit_this_process(tmp_path):
     kinds = {type(image) for image in images}
     assert kinds == {np.ndarray, compression.CompressedArray}
     np.testing.assert_equal(_draw(one, table, 2), later)
+
+
+def test_arrays_that_are_not_kept_are_freed_with_their_items():
+  table = replay.queue(_SIGNATURE, 100)
+  with _serve(table) as (server, connection):
+    writer = served.ServedWriter(connection, table, max_pending_items=100)
+    writer.open(1)
+    for number in range(0, 80, 2):
+      writer.put([_image(number)[np.newaxis], np.array([number])])
+    writer.flush()
+    images = server._tables[table.name].copy().items.leaves[0]
+    alive = [weakref.ref(image) for image in images]
+    del images
+    _draw(connection, table, 1)
+    replay_fixture.wait_until(
+      lambda: sum(one() is not None for one in alive) == 40 - 32,
+      'the arrays of sampled items to be freed',
+    )
+    writer.close()
