@@ -24,8 +24,8 @@ class Packing:
     packed: Indices of the small leaves, in the order of `tree.flatten`.
     whole: Indices of the other leaves.
     images: Those of them that servers compress: uint8 of 2 or more dimensions.
-    stacks: Number of frames of those that are frame stacks, which local tables
-      and replay servers store as frames.
+    stacks: Number of frames of those that are frame stacks. Tables in this
+      process store frames; for servers, compressing whole stacks saves as much.
     shapes: Shape of each leaf in one item.
     dtypes: Dtype of each leaf.
     record_bytes: Bytes of the packed leaves of an item.

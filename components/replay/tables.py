@@ -152,16 +152,13 @@ class TableSpec:
     """Minimum number of items before the first sample."""
     return self.rate_limit.min_size if self.rate_limit else 1
 
-  def item_bytes(
-    self, in_server: bool, is_copied: bool = False, has_frames: bool = True
-  ) -> int:
+  def item_bytes(self, in_server: bool, is_copied: bool = False) -> int:
     """Estimates the memory of an item in a replay server, or in this process.
 
     A server compresses images. For transitions, large leaves of the next
     observation are ignored: they are shared with a later item, except at the
-    end of an episode. The same holds for older frames of stacks, unless
-    `has_frames` is False, as with Reverb. With `is_copied`, a checkpoint copies
-    the small leaves.
+    end of an episode. So are older frames of stacks in this process. With
+    `is_copied`, a checkpoint copies the small leaves.
     """
     size, per_leaf = _SERVER_BYTES if in_server else _LOCAL_BYTES
     whole, shared = self.packing.whole, range(0)
@@ -172,7 +169,7 @@ class TableSpec:
       )
     for i, spec in enumerate(tree.flatten(self.signature)):
       num_bytes = packing.num_bytes(spec)
-      if has_frames and i in self.packing.stacks:
+      if i in self.packing.stacks and not in_server:
         num_bytes //= self.packing.stacks[i]
         size += _STACK_BYTES
       if i not in whole:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from dm_env import specs
 
+from repertory.components.runtime import stacked_array
 from repertory.environments.adapters import extras, gymnasium_sources
 from repertory.environments.batches import mask_check, vector_batch
 from repertory.environments.batches.layout import Nest
@@ -107,5 +108,8 @@ class EnvPoolSource(gymnasium_sources.VectorEnvSource):
       return leaf, lambda array: array  # EnvPool returns new arrays.
     channel, height, width = leaf.shape
     shape = (height, width, channel)
-    spec = specs.BoundedArray(shape, np.uint8, 0, 255, leaf.name)
+    number = self._env.config.get('stack_num', 1)
+    spec = stacked_array.StackedArray(
+      shape, np.uint8, 0, 255, leaf.name, 1 if channel % number else number
+    )
     return spec, gymnasium_sources.move_channels_last

@@ -128,7 +128,7 @@ def _narrow_spec(name: str, spec: specs.Array, inwards: bool) -> specs.Array:
         f' {name}, got {spec}. Give all environments wider bounds, or leave'
         ' out actions that have no choice.',
       )
-  return specs.BoundedArray(spec.shape, dtype, minimum, maximum, spec.name)
+  return spec.replace(dtype=dtype, minimum=minimum, maximum=maximum)
 
 
 def _share_bounds(spec: specs.Array) -> specs.Array:
@@ -142,7 +142,7 @@ def _share_bounds(spec: specs.Array) -> specs.Array:
     bound.flat[0] if bound.size and (bound == bound.flat[0]).all() else bound
     for bound in (spec.minimum, spec.maximum)
   )
-  return specs.BoundedArray(spec.shape, spec.dtype, minimum, maximum, spec.name)
+  return spec.replace(minimum=minimum, maximum=maximum)
 
 
 def _round_bound(

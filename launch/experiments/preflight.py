@@ -117,8 +117,7 @@ def _check_memory(
   for table in tables:
     in_server = kind in (transports.REVERB, transports.SERVED)
     is_copied = checkpoint_replay and kind != transports.REVERB
-    has_frames = kind != transports.REVERB
-    item_bytes = table.item_bytes(in_server, is_copied, has_frames)
+    item_bytes = table.item_bytes(in_server, is_copied)
     # Tables that others than actors write may have more items.
     most = max_items if table is experience.table else table.max_size
     sizes.append(min(table.max_size, most) * item_bytes)

@@ -26,8 +26,8 @@ import numpy as np
 import tree
 
 from repertory.components.checkpoints import checkpointing
-from repertory.components.replay import stacks, tables
-from repertory.components.replay.local import compression
+from repertory.components.replay import tables
+from repertory.components.replay.local import compression, stacks
 from repertory.components.replay.local import table as table_lib
 
 # Version of the layout, and those that are read.

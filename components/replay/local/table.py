@@ -16,11 +16,10 @@ from repertory.components.replay import (
   batches,
   packing,
   rate_limiters,
-  stacks,
   tables,
   waits,
 )
-from repertory.components.replay.local import sum_tree
+from repertory.components.replay.local import stacks, sum_tree
 from repertory.components.runtime import nests
 
 # Alignment of arrays that TensorFlow uses without a copy.

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from repertory.components.replay import stacks, tables, waits, writers
+from repertory.components.replay import tables, waits, writers
+from repertory.components.replay.local import stacks
 from repertory.components.replay.local import table as table_lib
 
 
@@ -59,8 +60,7 @@ class LocalWriter(writers.Writer):
 
   def _make_splitters(self) -> dict[int, stacks.Splitter]:
     return {
-      i: stacks.Splitter(number, lambda frame: frame)
-      for i, number in self._packing.stacks.items()
+      i: stacks.Splitter(number) for i, number in self._packing.stacks.items()
     }
 
   def _store(
@@ -69,7 +69,7 @@ class LocalWriter(writers.Writer):
     """Copies a large leaf `[K, ...]` to objects `[K]`."""
     self._packing.check(index, leaf)
     if index in splitters:
-      return stacks.as_objects(map(stacks.Stack, splitters[index].split(leaf)))
+      return stacks.as_objects(splitters[index].split(leaf))
     return stacks.as_objects(map(np.array, leaf))
 
   def is_ahead(self) -> bool:

@@ -11,9 +11,8 @@ its signature. Then follow frames, see `network.frames`:
     SNAPSHOT    ASK; ANSWER when the contents are fixed, and when the files are
                 written
 
-Large leaves are sent once, as ARRAYS, and numbered in the order of sending;
-frame stacks are sent as frames. Items refer to these numbers, as long as the
-client keeps them alive.
+Large leaves are sent once, as ARRAYS, and numbered in the order of sending.
+Items refer to these numbers, as long as the client keeps them alive.
 """
 
 import itertools
@@ -25,7 +24,7 @@ import numpy as np
 import tree
 
 from repertory.components.network import frames
-from repertory.components.replay import packing, stacks, tables
+from repertory.components.replay import packing, tables
 from repertory.components.replay.local import compression
 from repertory.components.replay.local import table as table_lib
 
@@ -65,11 +64,7 @@ def hello(
 def describe(table: tables.TableSpec) -> list:
   """Returns shapes and dtypes of a table's items as plain values."""
   layout = table.packing
-  described = frames.describe(list(zip(layout.shapes, layout.dtypes)))
-  return [
-    [*leaf, layout.stacks[i]] if i in layout.stacks else leaf
-    for i, leaf in enumerate(described)
-  ]
+  return frames.describe(list(zip(layout.shapes, layout.dtypes)))
 
 
 def batch_leaves(table: tables.TableSpec) -> list[frames.LeafSpec]:
@@ -124,7 +119,7 @@ def unpack_arrays(
   arrays = []
   for size in sizes:
     data, end = payload[end : end + size], end + size
-    shape, dtype = layout.frame_shape(index), layout.dtypes[index]
+    shape, dtype = layout.shapes[index], layout.dtypes[index]
     try:
       arrays.append(compression.from_stored(data, shape, dtype))
     except ValueError as error:
@@ -144,8 +139,7 @@ def pack_items(
     oldest: Number of the oldest array that is still needed after them.
     priorities: float64 `[K]`.
     records: Packed leaves, uint8 `[K, bytes]`.
-    numbers: Numbers of arrays, uint64 `[N, K]`: a row for each large leaf, one
-      for each frame of frame stacks.
+    numbers: Numbers of arrays, uint64 `[leaves, K]`.
   """
   parts = [array.tobytes() for array in (priorities, records, numbers)]
   payload = b''.join((_ITEMS_HEAD.pack(len(priorities), oldest), *parts))
@@ -165,8 +159,7 @@ def unpack_items(
     raise frames.ProtocolError(f'Items must have {start} bytes or more.')
   count, oldest = _ITEMS_HEAD.unpack_from(payload)
   sizes = [8 * count, layout.record_bytes * count]
-  num_frames = [layout.stacks.get(i, 1) for i in layout.whole]
-  sizes.append(8 * count * sum(num_frames))
+  sizes.append(8 * count * len(layout.whole))
   if not count or len(payload) != start + sum(sizes):
     raise frames.ProtocolError(
       f"{count} items of table '{table.name}' must have {sum(sizes)} bytes, "
@@ -183,25 +176,15 @@ def unpack_items(
   leaves: list[Any] = [None] * len(layout.shapes)
   for i, leaf in layout.open(records.reshape(count, -1)).items():
     leaves[i] = leaf
-  rows = iter(numbers.reshape(-1, count).tolist())
-  for i, number in zip(layout.whole, num_frames):
-    parts = [
-      [_find(arrays, key) for key in row]
-      for row in itertools.islice(rows, number)
-    ]
+  for i, row in zip(layout.whole, numbers.reshape(-1, count)):
     leaves[i] = np.empty([count], object)
-    for k, its_frames in enumerate(zip(*parts)):
-      is_stack = i in layout.stacks
-      leaves[i][k] = stacks.Stack(its_frames) if is_stack else its_frames[0]
+    for k, number in enumerate(row.tolist()):
+      if number not in arrays:
+        raise frames.ProtocolError(
+          f'Items must refer to arrays that are alive, got number {number}.'
+        )
+      leaves[i][k] = arrays[number]
   return oldest, table_lib.Items(leaves, priorities)
-
-
-def _find(arrays: Mapping[int, Any], number: int) -> Any:
-  if number not in arrays:
-    raise frames.ProtocolError(
-      f'Items must refer to arrays that are alive, got number {number}.'
-    )
-  return arrays[number]
 
 
 def check_priorities(priorities: np.ndarray) -> None:

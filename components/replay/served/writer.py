@@ -1,7 +1,6 @@
 """Writer of items to a replay server."""
 
 import collections
-import functools
 import itertools
 import select
 import time
@@ -10,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from repertory.components.network import frames
-from repertory.components.replay import stacks, tables, writers
+from repertory.components.replay import tables, writers
 from repertory.components.replay.local import compression
 from repertory.components.replay.served import connection as connection_lib
 from repertory.components.replay.served import protocol
@@ -32,10 +31,7 @@ class ServedWriter(writers.Writer):
   _is_open = False
 
   def open(self, num_alive: int) -> None:
-    self._num_alive = num_alive
-    # By leaf, the number of arrays before each step that items may refer to.
-    self._starts: dict[int, collections.deque[int]] = {}
-    self._splitters = self._make_splitters()
+    self._num_alive = num_alive * len(self._packing.whole)
     self._num_arrays = self._num_put = self._num_inserted = 0
     self._unsent: collections.deque[memoryview] = collections.deque()
     self._received = bytearray()
@@ -44,15 +40,7 @@ class ServedWriter(writers.Writer):
     self._stream.socket.setblocking(False)
 
   def keep(self, leaves: Mapping[int, np.ndarray]) -> dict[int, np.ndarray]:
-    kept = {}
-    for i, leaf in leaves.items():
-      # The frames of a stack are older than its step.
-      num_frames = self._packing.stacks.get(i, 1)
-      num_steps = self._num_alive // len(leaf) + num_frames
-      starts = self._starts.setdefault(i, collections.deque(maxlen=num_steps))
-      starts.append(self._num_arrays)
-      kept[i] = self._send(i, leaf, self._splitters)
-    return kept
+    return {i: self._send_arrays(i, leaf) for i, leaf in leaves.items()}
 
   def put(self, leaves: Sequence[np.ndarray]) -> None:
     packing = self._packing
@@ -60,25 +48,19 @@ class ServedWriter(writers.Writer):
     if not count:
       return
     records = packing.pack(leaves)
-    new = [
-      i for i in packing.whole if leaves[i].ndim > 1 + (i in packing.stacks)
-    ]
+    new = [i for i in packing.whole if leaves[i].ndim > 1]
     for i in new:
       packing.check(i, leaves[i])
     priorities = np.array([self._next_priority() for _ in range(count)])
     numbers = [
-      self._send(i, leaves[i], self._make_splitters())
-      if i in new
-      else leaves[i]
+      self._send_arrays(i, leaves[i]) if i in new else leaves[i]
       for i in packing.whole
     ]
     items = protocol.pack_items(
-      min(
-        (each[0] for each in self._starts.values()), default=self._num_arrays
-      ),
+      max(0, self._num_arrays - self._num_alive),
       priorities,
       records,
-      np.vstack([each.T for each in numbers]) if numbers else np.array([]),
+      np.array(numbers, np.uint64),
     )
     self._unsent.append(memoryview(items))
     self.num_items += count
@@ -90,25 +72,8 @@ class ServedWriter(writers.Writer):
       self._exchange()
     return super().is_ahead()
 
-  def _send(
-    self, index: int, leaf: np.ndarray, splitters: dict[int, stacks.Splitter]
-  ) -> np.ndarray:
-    """Enqueues a leaf `[K, ...]`; returns numbers `[K]`, of frames `[K, T]`."""
-    if index in splitters:
-      return np.array(splitters[index].split(leaf), np.uint64)
-    return self._send_arrays(index, leaf)
-
-  def _make_splitters(self) -> dict[int, stacks.Splitter]:
-    return {
-      i: stacks.Splitter(number, functools.partial(self._send_frame, i))
-      for i, number in self._packing.stacks.items()
-    }
-
-  def _send_frame(self, index: int, frame: np.ndarray) -> int:
-    return int(self._send_arrays(index, frame[np.newaxis])[0])
-
   def _send_arrays(self, index: int, leaf: np.ndarray) -> np.ndarray:
-    """Enqueues arrays `[K, ...]` of a leaf; returns their numbers `[K]`."""
+    """Enqueues arrays of a leaf `[K, ...]`; returns their numbers `[K]`."""
     arrays: list = list(np.array(leaf))  # The caller may change its own.
     if index in self._packing.images:
       arrays = [compression.compress(array) for array in arrays]

@@ -1,40 +1,35 @@
 """Tests of frame stacks in replay tables, whose frames are stored once."""
 
-import contextlib
 import dataclasses
-import gc
 import itertools
 import json
 import os
 import pickle
-import weakref
 
 import dm_env
 import numpy as np
-import pytest
 import tree
 from dm_env import specs as dm_specs
 
 from repertory.components import adders, replay, specs
-from repertory.components.replay import local, served, stacks
+from repertory.components.replay import local
+from repertory.components.replay.local import stacks
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
-from support.replay import replay_fixture
 
 _NUM_FRAMES, _EPISODE = 4, 7
 # Five episodes; a further step starts each but the first.
 _NUM_STEPS = 39
-# In two environments, each in two items or three.
-_NUM_SEEN = 80
+# In two environments; the first frame of an episode fills its stack.
+_NUM_SEEN = 2 * 5 * (_EPISODE + _NUM_FRAMES)
 _ITEMS = adders.Transitions(n_step=2, discount=0.9)
 
 
 class _Screens(dm_env.Environment):
-  """Images `[40, 40, 2]` that are all different, or all equal; no actions."""
+  """Images `[40, 40, 2]` of noise."""
 
-  def __init__(self, seed, is_static=False):
+  def __init__(self, seed):
     self._random = np.random.default_rng(seed)
-    self._is_static = is_static
     self._time = 0
 
   def reset(self):
@@ -54,21 +49,19 @@ class _Screens(dm_env.Environment):
     return dm_specs.DiscreteArray(2)
 
   def _draw(self):
-    if self._is_static:
-      return np.zeros([40, 40, 2], np.uint8)
     return self._random.integers(0, 256, [40, 40, 2], np.uint8)
 
 
-def _make_batch(is_static=False):
+def _make_batch():
   return wrappers.BatchFrameStack(
-    batch.EnvironmentBatch([_Screens(seed, is_static) for seed in (1, 2)]),
+    batch.EnvironmentBatch([_Screens(seed) for seed in (1, 2)]),
     _NUM_FRAMES,
   )
 
 
-def _play(writer, is_static=False):
+def _play(writer):
   """Adds the steps of two environments; closes the writer."""
-  environment = _make_batch(is_static)
+  environment = _make_batch()
   adder = _ITEMS.make_adder(writer, 2)
   adder.add_first(environment.reset())
   for _ in range(_NUM_STEPS):
@@ -87,20 +80,11 @@ def _make_table(num_frames=None, **changes):
   return dataclasses.replace(table, num_frames=num_frames, **changes)
 
 
-def _fill(table, is_static=False):
+def _fill(table):
   """Fills a table of this process."""
   filled = local.Table(table, seed=0)
-  _play(local.LocalWriter(filled, max_pending_items=1000), is_static)
+  _play(local.LocalWriter(filled, max_pending_items=1000))
   return filled
-
-
-@contextlib.contextmanager
-def _serve(table, **settings):
-  server = served.ReplayServer([table], seed=0, **settings)
-  try:
-    yield server, served.ServerConnection(server.address)
-  finally:
-    server.stop()
 
 
 def _stored_frames(table):
@@ -127,37 +111,9 @@ def test_items_are_the_same_and_each_frame_is_stored_once():
   )
 
 
-@pytest.mark.parametrize('is_static', [False, True])
-def test_servers_hold_each_frame_once_and_free_it(is_static):
-  table = _make_table()
-  expected = _fill(_make_table(()), is_static)
-  size = _count_items(expected)
-  with _serve(table) as (server, connection):
-    _play(served.ServedWriter(connection, table), is_static)
-    frames = _stored_frames(server._tables[table.name])
-    # Of static screens, each step has a frame of its own, too.
-    assert len(frames) == _NUM_SEEN
-    # Frames that are not compressed are arrays.
-    alive = [
-      weakref.ref(one) for one in frames.values() if isinstance(one, np.ndarray)
-    ]
-    assert len(alive) == (0 if is_static else len(frames))
-    del frames
-    batches = served.ServedBatches(connection, table, size, prefetch=0)
-    with contextlib.closing(batches):
-      found = next(batches).data
-    tree.map_structure(
-      np.testing.assert_array_equal, found, expected.sample(size, 0).data
-    )
-    replay_fixture.wait_until(
-      lambda: gc.collect() >= 0 and not any(one() is not None for one in alive),
-      'the frames to be freed',
-    )
-
-
 def test_other_contents_are_stored_as_they_are():
   random = np.random.default_rng(3)
-  splitter = stacks.Splitter(_NUM_FRAMES, lambda frame: frame)
+  splitter = stacks.Splitter(_NUM_FRAMES)
   before = np.zeros([2, 5, 8], np.int64)
   for _ in range(500):
     # Frames often, but not always, move by one place.
@@ -165,7 +121,7 @@ def test_other_contents_are_stored_as_they_are():
     if random.random() < 0.7:
       values[..., :6] = before[..., 2:]
     before = values
-    found = [np.asarray(stacks.Stack(one)) for one in splitter.split(values)]
+    found = list(map(np.asarray, splitter.split(values)))
     np.testing.assert_array_equal(found, values)
 
 
@@ -224,11 +180,6 @@ def test_specs_declare_stacks():
 def test_memory_counts_frames_once():
   table, whole = _make_table(), _make_table(())
   size, frame = 40 * 40 * 8, 40 * 40 * 2
-  for kwargs, smaller in (
-    ({'in_server': False}, size - frame),
-    # Servers compress images by 6.
-    ({'in_server': True}, size // 6 - frame // 6),
-    ({'in_server': True, 'has_frames': False}, 2 * 112),
-  ):
-    expected = whole.item_bytes(**kwargs) - smaller + 2 * 112
-    assert table.item_bytes(**kwargs) == expected
+  expected = whole.item_bytes(False) - (size - frame) + 2 * 112
+  assert table.item_bytes(in_server=False) == expected
+  assert table.item_bytes(in_server=True) == whole.item_bytes(True)
