@@ -1,6 +1,7 @@
 """Tests of `components/networks/normalization.py`."""
 
 import numpy as np
+import sonnet as snt
 import tensorflow as tf
 
 from repertory.components import networks, specs
@@ -120,3 +121,22 @@ def test_leaves_the_nest_of_the_caller_as_it_is():
     assert type(nest['a']) is list
     assert type(nest['a'][1]) is dict
     assert type(nest['a'][1]['b']) is list
+
+
+class _Identity(snt.Module):
+  """Network that returns its observations."""
+
+  def __call__(self, observation):
+    return observation
+
+  step = unroll = __call__
+
+
+def test_networks_get_normalized_observations_in_every_call():
+  network = networks.NormalizedNetwork(_Identity(), make())
+  network.normalizer.update(batch([2.0, 4.0]) * [1, 2, 3], tf.ones([1, 2]) > 0)
+  for function in (network, network.step, network.unroll):
+    # Means are 3, 6 and 9, deviations 1, 2 and 3.
+    np.testing.assert_allclose(
+      function(tf.constant([[4.0, 6, 6]])), [[1, 0, -1]]
+    )
