@@ -5,13 +5,13 @@ holds the table's description, its counts and the state of its random generator;
 it is written last. Items are in insertion order: `priorities.npy`, a file
 `leaf_<i>.npy` for each small leaf with index i, and a file `which_<i>.npy` with
 array indices for each large leaf, a row for each item's frames if the leaf is a
-frame stack. The arrays themselves are in
-`arrays_<n>.npy`, as bytes without duplicates, one file per shape and dtype, and
-their sizes in `sizes_<n>.npy`: those that are smaller than the array are
-compressed, see `compression`. Without sizes, an older version has written them
-as arrays. `actors` is there if the actors' state was saved; its format is
-theirs, perhaps pickles. No other file contains pickles. `checkpointing` adds
-and verifies checksums when it copies snapshots into its checkpoints.
+frame stack. The arrays themselves are in `arrays_<n>.npy`, as bytes without
+duplicates, one file per shape and dtype, and their sizes in `sizes_<n>.npy`:
+those that are smaller than the array are compressed, see `stored_arrays`.
+Without sizes, an older version has written them as arrays. `actors` is there if
+the actors' state was saved; its format is theirs, perhaps pickles. No other
+file contains pickles. `checkpointing` adds and verifies checksums when it
+copies snapshots into its checkpoints.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ import tree
 
 from repertory.components.checkpoints import checkpointing
 from repertory.components.replay import tables
-from repertory.components.replay.local import compression, stacks
+from repertory.components.replay.local import stored_arrays
 from repertory.components.replay.local import table as table_lib
 
 # Version of the layout, and those that are read.
@@ -105,7 +105,9 @@ def read(
       for i in indices:
         leaves[i] = arrays[which[i]]
         if has_frames:
-          leaves[i] = stacks.as_objects(map(stacks.Stack, leaves[i]))
+          leaves[i] = stored_arrays.as_objects(
+            map(stored_arrays.Stack, leaves[i])
+          )
     actors_path, actors = os.path.join(folder, _ACTORS), b''
     if os.path.exists(actors_path):
       with open(actors_path, 'rb') as file:
@@ -213,13 +215,13 @@ def _save_large(
   for index, column in columns.items():
     num_frames = layout.stacks.get(index, 1)
     if num_frames > 1:
-      rows = [stacks.frames_of(one, num_frames) for one in column]
+      rows = [stored_arrays.frames_of(one, num_frames) for one in column]
       which = [list(map(place, row)) for row in rows]
     else:
       which = list(map(place, column))
     _save(folder, f'which_{index}', np.array(which, np.int64))
   sizes = np.array(
-    [len(compression.stored_bytes(array)) for array in arrays], np.int64
+    [len(stored_arrays.stored_bytes(array)) for array in arrays], np.int64
   )
   _save(folder, f'sizes_{number}', sizes)
   size = int(sizes.sum())
@@ -227,7 +229,7 @@ def _save_large(
   with open(os.path.join(folder, f'arrays_{number}.npy'), 'wb') as file:
     np.lib.format.write_array_header_2_0(file, header)
     for array in arrays:
-      file.write(compression.stored_bytes(array))
+      file.write(stored_arrays.stored_bytes(array))
 
 
 def _load_large(
@@ -255,9 +257,9 @@ def _load_large(
   arrays = np.empty([len(ends)], object)
   for k, (begin, end) in enumerate(zip([0, *ends], ends)):
     stored = np.array(data[begin:end]).data
-    array = compression.from_stored(stored, shape, dtype)
+    array = stored_arrays.from_stored(stored, shape, dtype)
     if compressed and index in layout.images:
-      array = compression.compress(np.asarray(array))
+      array = stored_arrays.compress(np.asarray(array))
     elif not compressed:
       array = np.asarray(array)
     arrays[k] = array

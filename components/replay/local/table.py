@@ -19,7 +19,7 @@ from repertory.components.replay import (
   tables,
   waits,
 )
-from repertory.components.replay.local import stacks, sum_tree
+from repertory.components.replay.local import stored_arrays, sum_tree
 from repertory.components.runtime import nests
 
 # Alignment of arrays that TensorFlow uses without a copy.
@@ -303,7 +303,7 @@ class Table:
     for i in layout.whole:
       stacked = into[i] if into else _make_stack(taken[i], layout, i)
       for row, array in zip(stacked, taken[i]):
-        stacks.read(array, row)
+        stored_arrays.read(array, row)
       taken[i] = stacked
     leaves = [*taken, numbers.astype(np.uint64), probabilities, sizes]
     if into:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from repertory.components.replay import tables, waits, writers
-from repertory.components.replay.local import stacks
+from repertory.components.replay.local import stored_arrays
 from repertory.components.replay.local import table as table_lib
 
 
@@ -58,19 +58,23 @@ class LocalWriter(writers.Writer):
     items = table_lib.Items(leaves, priorities)
     self._num_pending = self._table.put(self._queue, items)
 
-  def _make_splitters(self) -> dict[int, stacks.Splitter]:
+  def _make_splitters(self) -> dict[int, stored_arrays.Splitter]:
     return {
-      i: stacks.Splitter(number) for i, number in self._packing.stacks.items()
+      i: stored_arrays.Splitter(number)
+      for i, number in self._packing.stacks.items()
     }
 
   def _store(
-    self, index: int, leaf: np.ndarray, splitters: dict[int, stacks.Splitter]
+    self,
+    index: int,
+    leaf: np.ndarray,
+    splitters: dict[int, stored_arrays.Splitter],
   ) -> np.ndarray:
     """Copies a large leaf `[K, ...]` to objects `[K]`."""
     self._packing.check(index, leaf)
     if index in splitters:
-      return stacks.as_objects(splitters[index].split(leaf))
-    return stacks.as_objects(map(np.array, leaf))
+      return stored_arrays.as_objects(splitters[index].split(leaf))
+    return stored_arrays.as_objects(map(np.array, leaf))
 
   def is_ahead(self) -> bool:
     if self._queue is not None:

@@ -25,7 +25,7 @@ import tree
 
 from repertory.components.network import frames
 from repertory.components.replay import packing, tables
-from repertory.components.replay.local import compression
+from repertory.components.replay.local import stored_arrays
 from repertory.components.replay.local import table as table_lib
 
 PROTOCOL = 1
@@ -85,10 +85,10 @@ def max_payload(table: tables.TableSpec) -> int:
 
 
 def pack_arrays(
-  index: int, arrays: Sequence[np.ndarray | compression.CompressedArray]
+  index: int, arrays: Sequence[np.ndarray | stored_arrays.CompressedArray]
 ) -> list[memoryview]:
   """Returns the parts of a frame of arrays of one leaf."""
-  parts = [compression.stored_bytes(array) for array in arrays]
+  parts = [stored_arrays.stored_bytes(array) for array in arrays]
   sizes = np.array([len(part) for part in parts], np.uint32)
   head = _ARRAYS_HEAD.pack(index, len(arrays)) + sizes.tobytes()
   size = len(head) + int(sizes.sum(dtype=np.int64))
@@ -97,7 +97,7 @@ def pack_arrays(
 
 def unpack_arrays(
   payload: memoryview, table: tables.TableSpec
-) -> list[np.ndarray | compression.CompressedArray]:
+) -> list[np.ndarray | stored_arrays.CompressedArray]:
   """Returns the arrays of a frame, which share its memory.
 
   Raises a ProtocolError if they do not fit the table.
@@ -121,7 +121,7 @@ def unpack_arrays(
     data, end = payload[end : end + size], end + size
     shape, dtype = layout.shapes[index], layout.dtypes[index]
     try:
-      arrays.append(compression.from_stored(data, shape, dtype))
+      arrays.append(stored_arrays.from_stored(data, shape, dtype))
     except ValueError as error:
       raise frames.ProtocolError(str(error)) from error
   return arrays

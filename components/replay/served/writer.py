@@ -10,7 +10,7 @@ import numpy as np
 
 from repertory.components.network import frames
 from repertory.components.replay import tables, writers
-from repertory.components.replay.local import compression
+from repertory.components.replay.local import stored_arrays
 from repertory.components.replay.served import connection as connection_lib
 from repertory.components.replay.served import protocol
 
@@ -76,7 +76,7 @@ class ServedWriter(writers.Writer):
     """Enqueues arrays of a leaf `[K, ...]`; returns their numbers `[K]`."""
     arrays: list = list(np.array(leaf))  # The caller may change its own.
     if index in self._packing.images:
-      arrays = [compression.compress(array) for array in arrays]
+      arrays = [stored_arrays.compress(array) for array in arrays]
     self._unsent += protocol.pack_arrays(index, arrays)
     first = self._num_arrays
     self._num_arrays += len(arrays)

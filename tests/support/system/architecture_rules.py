@@ -77,7 +77,7 @@ _FENCES = {
   'jinja2': ('launch/results/report.py',),
   'wandb': ('launch/experiments/callbacks.py',),
   'optuna': ('launch/sweeps/study.py',),
-  'lz4': ('components/replay/local/compression.py',),
+  'lz4': ('components/replay/local/stored_arrays.py',),
   'fsspec': ('components/checkpoints/storage.py',),
   'imageio_ffmpeg': ('launch/trained/videos.py',),
   **dict.fromkeys(_GYMNASIUM_AND_FRIENDS, ('environments/',)),

@@ -13,7 +13,7 @@ from dm_env import specs as dm_specs
 
 from repertory.components import adders, replay, specs
 from repertory.components.replay import local
-from repertory.components.replay.local import stacks
+from repertory.components.replay.local import stored_arrays
 from repertory.environments import wrappers
 from repertory.environments.batches import batch
 
@@ -113,7 +113,7 @@ def test_items_are_the_same_and_each_frame_is_stored_once():
 
 def test_other_contents_are_stored_as_they_are():
   random = np.random.default_rng(3)
-  splitter = stacks.Splitter(_NUM_FRAMES)
+  splitter = stored_arrays.Splitter(_NUM_FRAMES)
   before = np.zeros([2, 5, 8], np.int64)
   for _ in range(500):
     # Frames often, but not always, move by one place.

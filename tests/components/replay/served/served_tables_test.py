@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from repertory.components import replay
 from repertory.components.replay import local, served
-from repertory.components.replay.local import compression
+from repertory.components.replay.local import stored_arrays
 from support.replay import replay_fixture
 
 _SIGNATURE = {
@@ -112,7 +112,7 @@ def test_kept_arrays_are_stored_once_and_images_compressed():
     writer.close()
     images = server._tables[table.name].copy().items.leaves[0]
   assert images[0] is images[1] and images[2] is images[3]
-  assert isinstance(images[0], compression.CompressedArray)
+  assert isinstance(images[0], stored_arrays.CompressedArray)
   assert isinstance(images[2], np.ndarray)  # Noise.
   for image, number in zip(images, (1, 1, 2, 2)):
     np.testing.assert_array_equal(np.asarray(image), _image(number))
@@ -147,7 +147,7 @@ def test_snapshots_have_all_tables_and_suit_this_process(tmp_path):
   with _serve(table, seed=9, checkpoint_directory=directory) as (server, one):
     images = server._tables[table.name].copy().items.leaves[0]
     kinds = {type(image) for image in images}
-    assert kinds == {np.ndarray, compression.CompressedArray}
+    assert kinds == {np.ndarray, stored_arrays.CompressedArray}
     np.testing.assert_equal(_draw(one, table, 2), later)
 
 
