@@ -10,6 +10,7 @@ import tree
 
 from repertory.components import specs, types
 from repertory.components.config.settings import SettingError
+from repertory.components.runtime import mask_layouts
 
 _FIRST, _MID, _LAST = (int(one) for one in dm_env.StepType)
 
@@ -197,7 +198,25 @@ def convert(
       # Floats may be out of bounds, as in many environments.
       _check_bounds(path, name, values, one, True)
     found.append(values)
-  return DataSetSteps(step_type, *tree.unflatten_as(expected, found))
+  steps = DataSetSteps(step_type, *tree.unflatten_as(expected, found))
+  _check_masks(path, spec, steps, taken)
+  return steps
+
+
+def _check_masks(
+  path: str, spec: specs.EnvironmentSpec, steps: DataSetSteps, taken: np.ndarray
+) -> None:
+  """Raises a DataError for an action that its mask forbids."""
+  name, observations = mask_layouts.NAME, spec.observations
+  if not isinstance(observations, Mapping) or name not in observations:
+    return
+  parts = spec.actions, steps.action, steps.observation[name]
+  for leaf, actions, masks in zip(*map(tree.flatten, parts)):
+    leaf_masks = mask_layouts.LeafMasks(leaf, masks.shape[1:])
+    is_masked = ~leaf_masks.is_allowed(masks[taken], actions[taken])
+    if is_masked.any():
+      found = actions[taken][is_masked.argmax()]
+      raise DataError(path, f"has an action that '{name}' forbids: {found}.")
 
 
 def _cast(

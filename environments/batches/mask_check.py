@@ -1,7 +1,7 @@
 """Checks of action masks, the leaf `action_mask` of observations."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from dm_env import specs
@@ -13,18 +13,6 @@ from repertory.environments.values.argument_checks import ArgumentError
 
 NAME = mask_layouts.NAME
 _PATH = f'observation[{NAME!r}]'
-
-
-class _Part(NamedTuple):
-  """Functions of a leaf of actions and its mask.
-
-  Attributes:
-    has_choice: Maps masks `[B, ...]` to whether each integer has a choice.
-    is_allowed: Maps masks and actions `[B, ...]` to whether they are allowed.
-  """
-
-  has_choice: Callable[[np.ndarray], np.ndarray]
-  is_allowed: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
 
 class MaskCheck:
@@ -101,7 +89,9 @@ def spec_of(action_spec: Nest) -> Nest:
   return actions.unflatten([specs.Array((size,), np.bool_) for size in sizes])
 
 
-def _make_part(path: str, spec: Any, mask: specs.Array) -> _Part:
+def _make_part(
+  path: str, spec: Any, mask: specs.Array
+) -> mask_layouts.LeafMasks:
   sizes = _sizes_of(path, spec)
   layouts = mask_layouts.layouts_of(spec.shape, sizes)
   if mask.dtype != np.bool_ or mask.shape not in layouts:
@@ -109,26 +99,7 @@ def _make_part(path: str, spec: Any, mask: specs.Array) -> _Part:
     raise ArgumentError(
       path, f'expected bools of shape {shapes}, got {mask!r}.'
     )
-  is_combined = layouts[mask.shape]
-  minimum = np.broadcast_to(spec.minimum, spec.shape).ravel().astype(np.int64)
-  starts = np.cumsum([0, *sizes[:-1]])  # Of the integers' masks.
-  strides = np.cumprod([1, *sizes[:0:-1]])[::-1]
-
-  def has_choice(masks: np.ndarray) -> np.ndarray:
-    flat = masks.reshape(len(masks), -1)
-    if is_combined:
-      return flat.any(1)
-    return np.logical_or.reduceat(flat, starts, axis=1).all(1)
-
-  def is_allowed(masks: np.ndarray, actions: np.ndarray) -> np.ndarray:
-    steps = actions.reshape(len(actions), -1) - minimum  # [B, K]
-    indices = starts + steps
-    if is_combined:
-      indices = (steps * strides).sum(1, keepdims=True)
-    flat = masks.reshape(len(masks), -1)
-    return np.take_along_axis(flat, indices, 1).all(1)
-
-  return _Part(has_choice, is_allowed)
+  return mask_layouts.LeafMasks(spec, mask.shape)
 
 
 def _sizes_of(path: str, spec: Any) -> list[int]:
@@ -140,8 +111,4 @@ def _sizes_of(path: str, spec: Any) -> list[int]:
       'expected actions of integers with bounds, which can be masked, got '
       f'{spec!r}. Leave the mask out of the observation.',
     )
-  minimum, maximum = (
-    np.broadcast_to(bound, spec.shape).ravel().astype(np.int64)
-    for bound in (spec.minimum, spec.maximum)
-  )
-  return (maximum - minimum + 1).tolist()
+  return mask_layouts.sizes_of(spec)

@@ -12,6 +12,7 @@ from dm_env import specs as dm_env_specs
 
 from repertory.components import offline
 from repertory.components.config import settings
+from repertory.components.offline import data_set
 from support.replay import recorded_episodes
 from support.replay.recorded_episodes import FIRST, LAST, MID, SPEC
 from support.system import real_disk_errors
@@ -360,3 +361,33 @@ class TestRefusals:
     # Before anything is learned: `read` is not called.
     with pytest.raises(offline.DataError, match=rf'000000\.npz .*{message}'):
       offline.open_data(str(tmp_path)).check(SPEC)
+
+
+def test_actions_that_their_masks_forbid_are_refused():
+  spec = SPEC._replace(
+    observations={
+      'action_mask': dm_env_specs.Array((2, 3), np.bool_),  # Combinations.
+      'board': dm_env_specs.Array((), np.float32),
+    },
+    actions=dm_env_specs.BoundedArray((2,), np.int32, [1, 0], [2, 2]),
+    rewards=dm_env_specs.Array((), np.float32),
+    discounts=dm_env_specs.BoundedArray((), np.float32, 0, 1),
+  )
+  masks = np.zeros([4, 2, 3], bool)
+  masks[:3, 1, 2] = masks[1, 0] = True
+  actions = np.array([[2, 2], [1, 1], [2, 2], [1, 0]], np.int32)
+  columns = {
+    'reward': np.zeros([4], np.float32),
+    'discount': np.ones([4], np.float32),
+    'action_mask': masks,
+    'board': np.zeros([4], np.float32),
+    'action': actions,
+  }
+  # The last time step has no action.
+  step_type = np.array([FIRST, MID, MID, LAST], np.int32)
+  data_set.convert('here', spec, step_type, columns)
+  actions[2] = 2, 1
+  with pytest.raises(
+    offline.DataError, match=r"'action_mask' forbids: \[2 1\]"
+  ):
+    data_set.convert('here', spec, step_type, columns)
