@@ -57,6 +57,7 @@ def _swing_up(agent, settings, least=700):
   )  # fmt: skip
 
 
+_CHEETAH = 'gym:HalfCheetah-v5'
 _CARTPOLE, _PENDULUM = 'gym:CartPole-v1', 'gym:Pendulum-v1'
 # Of IMPALA on small problems: more and earlier learner steps.
 _SMALL_IMPALA = 'batch_size=4 learning_rate=2e-3'
@@ -116,6 +117,20 @@ _CASES = {
     'impala', 'tensor:memory_chain',
     'core=lstm core_size=32 hidden_sizes=32 batch_size=16 unroll_length=40 '
     'learning_rate=2e-3', 400_000, 0.95, environments=16, topologies=_ANAKIN,
+  ),
+  # Half Cheetah with the normalizers of the preset, and without.
+  'ppo_half_cheetah': _Case(
+    'ppo', _CHEETAH, '--preset=mujoco', 200_000, 2_500, environments=None,
+    episodes=5,
+  ),
+  'ppo_half_cheetah_raw': _Case(
+    'ppo', _CHEETAH, '--preset=mujoco normalize_observations=False '
+    'normalize_rewards=False', 200_000, 0, 1_800, environments=None, episodes=5,
+  ),
+  # Ten minutes each; docs/normalization.md has more.
+  'sac_half_cheetah': _Case(
+    'sac', _CHEETAH, 'normalize_observations=True normalize_rewards=True',
+    50_000, 2_500, episodes=5, deadline_seconds=3_600, seeds=(1,),
   ),
   # The cue is three unrolls before its query: an LSTM stays at chance, GTrXL
   # finds the cue in its window.
