@@ -261,6 +261,7 @@ def _run(arguments: Sequence[str]) -> tuple[float, float]:
       [
         *command,
         'train',
+        '--preset=none',  # Unless the arguments have one.
         *arguments,
         f'--directory={directory}/run',
         '--evaluation_episodes=0',

@@ -10,6 +10,8 @@ from typing import Any
 
 from absl import flags
 
+from repertory.agents.interface import registry as agents_registry
+from repertory.agents.interface import tuned_presets
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import import_paths
 from repertory.components.config import settings as settings_lib
@@ -18,8 +20,10 @@ from repertory.launch.experiments import callbacks, naming
 from repertory.launch.experiments import experiment as experiment_lib
 from repertory.launch.launchers import launcher
 from repertory.launch.platform import interrupts
+from repertory.launch.topologies import offline
 from repertory.launch.topologies import topology as topology_lib
 
+NO_PRESET = 'none'  # Value of --preset for the plain defaults.
 _LONG = 10**12  # Steps that fill every table.
 
 
@@ -77,10 +81,45 @@ def _arguments(
     **chosen,
     'max_steps': found.get('steps', _LONG),
     'config': own,
-    'preset': values.preset,
+    'preset': preset_of(values),
     'reward_model': values.reward_model,
     'reward_model_config': of_model,
   }
+
+
+def preset_of(values: flags.FlagValues) -> str | None:
+  """Returns the preset of the flags; None for the plain defaults.
+
+  'auto' is returned only where settings for the environment are known. They are
+  for learning by interaction, so runs of `offline` have none.
+  """
+  if values.preset != tuned_presets.AUTO:
+    return None if values.preset == NO_PRESET else values.preset
+  if values.topology == offline.Offline.name:
+    return None
+  is_known = tuned_presets.find(values.agent, values.env) is not None
+  return tuned_presets.AUTO if is_known else None
+
+
+def describe_preset(
+  values: flags.FlagValues, settings: Mapping[str, str]
+) -> str:
+  """Returns a line on the settings that 'auto' chose; '' if it chose none."""
+  if preset_of(values) != tuned_presets.AUTO:
+    return ''
+  tuned = tuned_presets.find(values.agent, values.env)
+  presets = agents_registry.get(values.agent).presets
+  chosen = {*tuned.settings, *presets.get(tuned.base, ())}
+  names = {f'{experiment_lib.CONFIG}{name}' for name in chosen}
+  if tuned.environments_per_actor and values.environments_per_actor is None:
+    names.add('environments_per_actor')
+  if not (number := len(names - settings.keys())):
+    return ''
+  return (
+    f'Preset: tuned for {values.env} ({number} '
+    f'setting{"s" if number > 1 else ""}; --preset={NO_PRESET} for the '
+    'defaults)'
+  )
 
 
 def _find_metrics(items: Sequence[str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from absl import flags
 
+from repertory.agents.interface import tuned_presets
 from repertory.agents.reward_models import registry as reward_models
 from repertory.components.config import settings
 from repertory.launch.experiments import experiment as experiment_lib
@@ -94,8 +95,9 @@ _TEXTS = {
     'steps': 'Total environment steps of the run, over all actors; with '
     'offline, learner steps.',
     'preset': 'Settings of the agent for a kind of environments, which '
-    '--config.<name> may override; `repertory agents <agent>` lists them; '
-    'default: none.',
+    '--config.<name> may override; `repertory agents <agent>` lists them. '
+    'auto: those for this environment, if any are known; none: the plain '
+    'defaults.',
     'reward_model': 'Reward model that changes the rewards of the agent: '
     f'{", ".join(one.name for one in reward_models.reward_models())}. Its '
     'settings are --reward_model.<name>=<value>; `repertory reward_models` '
@@ -175,6 +177,7 @@ _TABLES = {
     agent='dqn',
     env='catch',
     steps=10_000,
+    preset=tuned_presets.AUTO,
     stop_at_return=float,
     demonstrations=tuple,
     directory=str,

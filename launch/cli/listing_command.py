@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from repertory.agents.interface import agent_config
+from repertory.agents.interface import agent_config, tuned_presets
 from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config
@@ -36,7 +36,21 @@ def _agents(flag_values, settings, positional) -> int:
       print(f'--preset={preset}')
       for field, value in values.items():
         print(f'    {field}={value}')
+    for tuned in tuned_presets.table(name):
+      _print_tuned(tuned)
   return command.DONE
+
+
+def _print_tuned(tuned: tuned_presets.TunedPreset) -> None:
+  names = ', '.join(dict.fromkeys((*tuned.environments, *tuned.patterns)))
+  print(f'--preset={tuned_presets.AUTO} for {names}')
+  print(f'    {tuned.steps:,} steps; {tuned.source}')
+  if tuned.base is not None:
+    print(f'    all of --preset={tuned.base}')
+  for field, value in tuned.settings.items():
+    print(f'    {field}={value}')
+  if tuned.environments_per_actor is not None:
+    print(f'    --environments_per_actor={tuned.environments_per_actor}')
 
 
 @command.register(

@@ -254,6 +254,7 @@ def read_settings(arguments: Sequence[str]) -> dict[str, Any]:
   found = {
     name: values[name].value for name in values if name not in (*_OWN, *_HOW)
   }
+  found['preset'] = factory.preset_of(values)
   for prefix, config in (
     ('config.', plan.config),
     (reward_model_config.PREFIX, plan.reward_model_config),

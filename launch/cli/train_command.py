@@ -30,6 +30,8 @@ def _train(values, settings, positional) -> int:
     experiment = factory.make_experiment(values, settings)
     with interrupts.exiting_on_interrupt():
       run_experiment = launch.opening.run.run
+  if preset := factory.describe_preset(values, settings):
+    print(preset, flush=True)
   try:
     result = run_experiment(
       experiment,

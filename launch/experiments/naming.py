@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repertory.agents.interface import registry as agents_registry
+from repertory.agents.interface import tuned_presets
 from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config as names
 from repertory.environments.registry import registry as environments_registry
@@ -43,7 +44,9 @@ def make_experiment(
     max_steps: Total environment steps of the run.
     config: The agent's settings that differ from its defaults.
     preset: Name of alternative defaults of the agent's settings for a class of
-      environments, such as 'atari'.
+      environments, such as 'atari'; 'auto' for those of the environment, and
+      its number of environments per actor, if the agent's table has them; None
+      for the plain defaults.
     directory: Folder of logs and checkpoints; None for `default_directory`.
     seed: Seed of all random number generators.
     **settings: Other fields of `Experiment`; and `reward_model`, its name such
@@ -88,7 +91,15 @@ def plan_experiment(
 
   Arguments and errors are those of `make_experiment`.
   """
-  agent_config = agents_registry.make_config(agent, config or {}, preset)
+  config = config or {}
+  if preset == tuned_presets.AUTO:
+    preset = None
+    if (tuned := tuned_presets.find(agent, environment)) is not None:
+      preset, config = tuned.base, {**tuned.settings, **config}
+      settings.setdefault(
+        'environments_per_actor', tuned.environments_per_actor
+      )
+  agent_config = agents_registry.make_config(agent, config, preset)
   chosen = reward_models.make_config(reward_model, reward_model_config or {})
   experiment = experiment_lib.Experiment(
     builder=cast(Any, None),

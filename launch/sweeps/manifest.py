@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from repertory.agents.interface import tuned_presets
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import regular_files
 from repertory.components.config.settings import SettingError, text_of
@@ -26,6 +27,12 @@ _PATH = re.compile(r'([^/]+/)?seed_[0-9]+')  # Of a run.
 _MAX_NAME = 150  # Characters; file systems take 255 bytes.
 # Flags that determine settings, by the prefix of these.
 _DECIDING = {'config': ('agent', 'preset'), 'reward_model': ('reward_model',)}
+# The same, where the preset depends on the environment.
+_DECIDING_AUTO = {
+  **_DECIDING,
+  'config': ('agent', 'preset', 'env'),
+  'preset': ('agent', 'env'),
+}
 
 Settings = Mapping[str, Any]
 # Text of each setting's value, by name: flags, and `config.<name>`.
@@ -200,9 +207,14 @@ def _compare(
   """Returns settings that are no axes and differ from those of the groups."""
   differences = {}
   for name in settings.keys() - {*axes, SEED}:
-    # Settings of an agent are compared with those of the same agent.
-    deciding = _DECIDING.get(name.partition('.')[0], ())
     for full in fulls.values():
+      is_auto = tuned_presets.AUTO in (
+        full.get('preset'),
+        settings.get('preset'),
+      )
+      decided = _DECIDING_AUTO if is_auto else _DECIDING
+      # Settings of an agent are compared with those of the same agent.
+      deciding = decided.get(name.partition('.')[0], ())
       if name in full and all(
         full.get(one) == settings.get(one) for one in deciding
       ):

@@ -42,6 +42,7 @@ def train(
     'train',
     f'--agent={agent}',
     f'--env={environment}',
+    '--preset=none',  # Unless the settings have one.
     *settings,
     f'--steps={steps}',
     f'--topology={name}',

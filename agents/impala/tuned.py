@@ -1,0 +1,39 @@
+"""Presets by environment of IMPALA."""
+
+from repertory.agents.interface.tuned_presets import TunedPreset
+
+TUNED = (
+  TunedPreset(
+    environments={'gym:CartPole-v1': 500.0},
+    patterns=('gym:CartPole-v*', 'tensor:cartpole'),
+    steps=300_000,
+    source='the defaults, docs/results.md',
+  ),
+  TunedPreset(
+    environments={
+      'minatar:asterix': None,
+      'minatar:breakout': 84.8,
+      'minatar:freeway': None,
+      'minatar:seaquest': None,
+      'minatar:space_invaders': None,
+    },
+    patterns=('minatar:*', 'tensor:minatar/*'),
+    steps=1_500_000,
+    source='the preset minatar, docs/results.md, annealed over the run',
+    base='minatar',
+    settings={
+      'learning_rate': 'linear(4e-4,0)',
+      'anneal_learner_steps': None,
+    },
+    environments_per_actor=64,
+  ),
+  TunedPreset(
+    environments={'atari:Pong': None, 'atari:Breakout': None},
+    patterns=('atari:*',),
+    steps=10_000_000,
+    source='the preset atari',
+    base='atari',
+    environments_per_actor=32,
+    evaluation_episodes=10,
+  ),
+)

@@ -1,0 +1,32 @@
+"""Presets by environment of PQN."""
+
+from repertory.agents.interface.tuned_presets import TunedPreset
+
+TUNED = (
+  TunedPreset(
+    environments={'gym:CartPole-v1': 500.0},
+    patterns=('gym:CartPole-v*', 'tensor:cartpole'),
+    steps=150_000,
+    source='docs/agents/pqn.md: the scale of rewards of the authors',
+    settings={'reward_scale': 0.1, 'learning_rate': 'linear(5e-4,0)'},
+  ),
+  TunedPreset(
+    environments={
+      'minatar:asterix': None,
+      'minatar:breakout': 23.2,
+      'minatar:freeway': None,
+      'minatar:seaquest': None,
+      'minatar:space_invaders': None,
+    },
+    patterns=('minatar:*', 'tensor:minatar/*'),
+    steps=2_000_000,
+    source='docs/agents/pqn.md: the preset minatar in a fifth of its steps',
+    base='minatar',
+    settings={
+      'learning_rate': 'linear(5e-4,0)',
+      'anneal_learner_steps': None,
+      'epsilon_anneal_steps': 200_000,
+    },
+    environments_per_actor=128,
+  ),
+)
