@@ -10,8 +10,6 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-from repertory import agents as folders
-
 AUTO = 'auto'  # Name of the preset that is looked up by environment.
 
 
@@ -54,7 +52,7 @@ class TunedPreset:
 
 def table(agent: str) -> tuple[TunedPreset, ...]:
   """Returns the presets by environment of an agent; none for a user's own."""
-  name = f'{folders.__name__}.{agent}.tuned'
+  name = f'repertory.agents.{agent}.tuned'
   try:
     return importlib.import_module(name).TUNED
   except ModuleNotFoundError as error:

@@ -90,26 +90,31 @@ def _arguments(
 def preset_of(values: flags.FlagValues) -> str | None:
   """Returns the preset of the flags; None for the plain defaults.
 
-  'auto' is returned only where settings for the environment are known. They are
-  for learning by interaction, so runs of `offline` have none.
+  'auto' is returned only where settings for the environment are known.
   """
-  if values.preset != tuned_presets.AUTO:
-    return None if values.preset == NO_PRESET else values.preset
-  if values.topology == offline.Offline.name:
+  if values.preset == tuned_presets.AUTO:
+    return None if _find_tuned(values) is None else values.preset
+  return None if values.preset == NO_PRESET else values.preset
+
+
+def _find_tuned(values: flags.FlagValues) -> tuned_presets.TunedPreset | None:
+  """Returns what 'auto' chooses: settings for learning by interaction."""
+  is_offline = values.topology == offline.Offline.name
+  if values.preset != tuned_presets.AUTO or is_offline:
     return None
-  is_known = tuned_presets.find(values.agent, values.env) is not None
-  return tuned_presets.AUTO if is_known else None
+  return tuned_presets.find(values.agent, values.env)
 
 
 def describe_preset(
   values: flags.FlagValues, settings: Mapping[str, str]
 ) -> str:
-  """Returns a line on the settings that 'auto' chose; '' if it chose none."""
-  if preset_of(values) != tuned_presets.AUTO:
+  """Returns a line on the settings that 'auto' changes; '' if none."""
+  tuned = _find_tuned(values)
+  if tuned is None:
     return ''
-  tuned = tuned_presets.find(values.agent, values.env)
-  presets = agents_registry.get(values.agent).presets
-  chosen = {*tuned.settings, *presets.get(tuned.base, ())}
+  chosen = {*tuned.settings}
+  if tuned.base is not None:
+    chosen |= {*agents_registry.get(values.agent).presets[tuned.base]}
   names = {f'{experiment_lib.CONFIG}{name}' for name in chosen}
   if tuned.environments_per_actor and values.environments_per_actor is None:
     names.add('environments_per_actor')

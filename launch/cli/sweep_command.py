@@ -103,13 +103,33 @@ _FLAGS = (
 )
 def _sweep(values, settings, positional) -> int:
   del positional
-  _check_own(values)
+  check_own(values)
+  _check_pairs(values)
   plan = _make_plan(values, _read_given(values, settings))
-  _try_new_combinations(plan, values.directory, values.fresh)
   own = plan.settings
   # Each actor, the learner and replay keep a core busy.
   busy = 1 if own['topology'] == 'single' else own['num_actors'] + 2
-  parallel = values.parallel or max(1, versions.num_cpus() // busy)
+  pool, interrupted = run_plan(
+    plan, values, busy, float(values.timeout_seconds), values.storage or ''
+  )
+  return report_end(pool, interrupted)
+
+
+def run_plan(
+  plan: plans.SweepPlan,
+  values: flags.FlagValues,
+  cores_per_run: int,
+  stop_seconds: float,
+  storage: str = '',
+) -> 'tuple[sweep_lib.Pool, int | None]':
+  """Checks and runs a plan in --directory, --parallel runs at a time.
+
+  Returns:
+    The pool, with the manifest and the failures; and the signal that ended it
+    early, if any.
+  """
+  _try_new_combinations(plan, values.directory, values.fresh)
+  parallel = values.parallel or max(1, versions.num_cpus() // cores_per_run)
   with sweeps.sweep.opened(values.directory, plan, values.fresh) as found:
     print(
       f'{plan.description}; done already: {len(found.done())}; {parallel} at a '
@@ -117,19 +137,13 @@ def _sweep(values, settings, positional) -> int:
       flush=True,
     )
     pool = sweeps.sweep.Pool(
-      plan,
-      found,
-      entry_point.train,
-      parallel,
-      float(values.timeout_seconds),
-      values.storage or '',
+      plan, found, entry_point.train, parallel, stop_seconds, storage
     )
-    interrupted = pool.run()
-  return _report_end(pool, interrupted)
+    return pool, pool.run()
 
 
-def _check_own(values: flags.FlagValues) -> None:
-  """Raises SettingError if flags of the sweep itself do not fit."""
+def check_own(values: flags.FlagValues) -> None:
+  """Raises SettingError if a flag of the sweep itself is wrong."""
   if not values.directory:
     raise SettingError(
       'directory', 'must be the path of the sweep; got nothing.'
@@ -137,9 +151,13 @@ def _check_own(values: flags.FlagValues) -> None:
   for name, least in (
     ('seeds', 1), ('parallel', 1), ('study', 1), ('study_seed', 0)
   ):  # fmt: skip
-    number = values[name].value
+    number = values[name].value if name in values else None
     if number is not None and number < least:
       raise SettingError(name, f'must be at least {least}, got {number}.')
+
+
+def _check_pairs(values: flags.FlagValues) -> None:
+  """Raises SettingError if flags of the sweep exclude one another."""
   for name, other, is_wrong in (
     ('seeds', 'with --seed', values.seeds and values['seed'].present),
     ('fresh', 'with --storage', values.fresh and values.storage),
@@ -265,15 +283,18 @@ def read_settings(arguments: Sequence[str]) -> dict[str, Any]:
   return json.loads(json.dumps(found, default=repr))
 
 
-def _report_end(pool: 'sweep_lib.Pool', interrupted: int | None) -> int:
+def report_end(
+  pool: 'sweep_lib.Pool', interrupted: int | None, with_table: bool = True
+) -> int:
   """Prints the results; returns the exit code."""
   if interrupted == signal.SIGHUP:
     terminal.let_go()  # Otherwise printing would fail.
   found, results = pool.manifest, sweeps.results
-  rows = [] if interrupted else results.tabulate(found)
+  rows = results.tabulate(found) if with_table and not interrupted else []
   if rows:
     print(results.write(rows))
     print(f'Plot: {results.plot(rows, found.directory)}')
+  if rows or not (with_table or interrupted):
     for line in pool.plan.conclude():
       print(line)
   for failed in pool.failures:

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from repertory.agents.interface import registry as agents_registry
-from repertory.agents.interface import tuned_presets
 from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config as names
 from repertory.environments.registry import registry as environments_registry
@@ -92,7 +91,10 @@ def plan_experiment(
   Arguments and errors are those of `make_experiment`.
   """
   config = config or {}
-  if preset == tuned_presets.AUTO:
+  if preset == 'auto':
+    # Most programs in Python have no need of it.
+    from repertory.agents.interface import tuned_presets  # noqa: PLC0415
+
     preset = None
     if (tuned := tuned_presets.find(agent, environment)) is not None:
       preset, config = tuned.base, {**tuned.settings, **config}

@@ -7,6 +7,7 @@ end belongs to a run that is still running or was killed.
 import contextlib
 import datetime
 import os
+import resource
 import socket
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -20,6 +21,7 @@ from repertory.launch.experiments import directories
 
 FILE = 'runs.jsonl'
 BEGUN, ENDED = 'begun', 'ended'  # Key of the line's time.
+CPU_SECONDS = 'cpu_seconds'
 
 # Outcomes of a run.
 DONE, INTERRUPTED, FAILED = 'done', 'interrupted', 'failed'
@@ -35,6 +37,7 @@ def writing(
   run, or None. An exception that ends the block is logged instead.
   """
   ended: dict[str, Any] = {}
+  began_at = _cpu_seconds()
 
   def take(status: 'loggers.Status', signal_number: int | None) -> None:
     ended.update(
@@ -58,7 +61,15 @@ def writing(
     ended = _describe_error(error)
     raise
   finally:
-    _write(path, ENDED, ended)
+    used = round(_cpu_seconds() - began_at, 3)
+    _write(path, ENDED, {**ended, CPU_SECONDS: used})
+
+
+def _cpu_seconds() -> float:
+  """Returns the CPU time of this process, and of its children that ended."""
+  kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+  found = [resource.getrusage(kind) for kind in kinds]
+  return sum(one.ru_utime + one.ru_stime for one in found)
 
 
 def _describe_error(error: BaseException) -> dict[str, Any]:

@@ -62,6 +62,8 @@ class RunRecord:
     steps: Environment steps so far.
     learner_steps: Updates so far.
     elapsed_seconds: Total duration of all its starts.
+    cpu_seconds: Total CPU time of all its starts, on the host of the launching
+      process; None if one of them was killed, or has not ended.
     ended: Time of its end; for a running one, of its last log.
     logs: Its logs as columns: `run.logs['evaluator']['episode_return']`.
   """
@@ -82,6 +84,7 @@ class RunRecord:
   steps: int | None = None
   learner_steps: int | None = None
   elapsed_seconds: float | None = None
+  cpu_seconds: float | None = None
   ended: datetime.datetime | None = None
   logs: logs_lib.Logs = dataclasses.field(
     default_factory=lambda: logs_lib.Logs(''), compare=False, repr=False
@@ -256,9 +259,18 @@ def _read(directory: str) -> RunRecord:
     steps=_convert(int, steps),
     learner_steps=_convert(int, last('learner_steps')),
     elapsed_seconds=last('elapsed_seconds'),
+    cpu_seconds=_sum_cpu_seconds(starts),
     ended=_read_time(directory, ended.get(run_metadata.ENDED)),
     logs=logs,
   )
+
+
+def _sum_cpu_seconds(starts: Sequence[Mapping[str, Any]]) -> float | None:
+  """Returns the CPU time of all starts, from their lines of begin and end."""
+  num_starts = sum(run_metadata.BEGUN in row for row in starts)
+  name = run_metadata.CPU_SECONDS
+  found = [float(row[name]) for row in starts if name in row]
+  return sum(found) if found and len(found) == num_starts else None
 
 
 def _convert(kind: Callable[[Any], _T], value: Any) -> _T | None:

@@ -32,6 +32,7 @@ _DECIDING_AUTO = {
   **_DECIDING,
   'config': ('agent', 'preset', 'env'),
   'preset': ('agent', 'env'),
+  'evaluation_episodes': ('agent', 'env'),
 }
 
 Settings = Mapping[str, Any]

@@ -52,22 +52,23 @@ class SweepPlan(abc.ABC):
     return []
 
 
-class GridPlan(SweepPlan):
-  """Plan of a grid: all combinations of values."""
+class ListPlan(SweepPlan):
+  """Plan of given combinations.
 
-  def __init__(self, values: values_lib.Given, read: Read):
+  Their groups are named by the axes, which are the settings that differ.
+  """
+
+  def __init__(
+    self,
+    combinations: Sequence[manifest_lib.Combination],
+    axes: Sequence[str],
+    read: Read,
+  ):
     """Reads all combinations, as `train` would."""
     super().__init__()
-    number = math.prod(map(len, values.values()))
-    if number > _MAX_RUNS:
-      raise SettingError(
-        '',
-        f'The values must have at most {_MAX_RUNS:,} combinations, got '
-        f'{number:,}.',
-      )
-    self._axes = [name for name, texts in values.items() if len(texts) > 1]
+    self._axes = axes
     self._asked = [
-      (one, read(manifest_lib.to_arguments(one))) for one in combine(values)
+      (one, read(manifest_lib.to_arguments(one))) for one in combinations
     ]
     self.settings = self._asked[0][1]
 
@@ -85,6 +86,22 @@ class GridPlan(SweepPlan):
     self.description = f'{count(runs, "run")}, {count(groups, "combination")}'
     done = manifest.done()
     self._waiting += (run for run in runs if run.path not in done)
+
+
+class GridPlan(ListPlan):
+  """Plan of a grid: all combinations of values."""
+
+  def __init__(self, values: values_lib.Given, read: Read):
+    """Reads all combinations, as `train` would."""
+    number = math.prod(map(len, values.values()))
+    if number > _MAX_RUNS:
+      raise SettingError(
+        '',
+        f'The values must have at most {_MAX_RUNS:,} combinations, got '
+        f'{number:,}.',
+      )
+    axes = [name for name, texts in values.items() if len(texts) > 1]
+    super().__init__(combine(values), axes, read)
 
 
 def combine(

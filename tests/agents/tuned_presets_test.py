@@ -115,10 +115,10 @@ def test_settings_fit_the_environment(agent, entry):
   builder = registry.make_builder(agent, entry.settings, entry.base)
   number = entry.environments_per_actor
   number = number or builder.config.default_environments_per_actor
-  for name in entry.environments:
-    spec = _spec(name)
+  all_specs = [_spec(name) for name in entry.environments]
+  for spec in all_specs:
     builder.experience(spec, number)
-  builder.make_network(spec)
+  builder.make_network(all_specs[0])
 
 
 def test_all_environments_of_tables_exist():
