@@ -3,7 +3,7 @@
 import fnmatch
 import os
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from repertory.agents.interface import registry as agents_registry
@@ -59,22 +59,28 @@ def cells(agents: Iterable[str], environments: Iterable[str]) -> list[Cell]:
     for tuned in tuned_presets.table(agent.name)
     for environment in tuned.environments
   ]
-  for setting, index, patterns in (
-    ('agent', 0, [*agents]), ('env', 1, [*environments])
-  ):  # fmt: skip
-    names = {cell[index] for cell in found}
-    for pattern in patterns:
-      if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
-        raise SettingError(
-          setting,
-          f'must match one of {", ".join(sorted(names))}; got {pattern!r}.',
-        )
-    found = [
-      cell
-      for cell in found
-      if any(fnmatch.fnmatchcase(cell[index], one) for one in patterns)
-    ]
-  return found
+  found = _select(found, 'agent', lambda cell: cell.agent, [*agents])
+  return _select(found, 'env', lambda cell: cell.environment, [*environments])
+
+
+def _select(
+  found: Sequence[Cell],
+  setting: str,
+  name_of: Callable[[Cell], str],
+  patterns: Sequence[str],
+) -> list[Cell]:
+  """Returns the cells whose names match; raises SettingError without any."""
+  names = sorted({*map(name_of, found)})
+  for pattern in patterns:
+    if not fnmatch.filter(names, pattern):
+      raise SettingError(
+        setting, f'must match one of {", ".join(names)}; got {pattern!r}.'
+      )
+  return [
+    cell
+    for cell in found
+    if any(fnmatch.fnmatchcase(name_of(cell), one) for one in patterns)
+  ]
 
 
 class ZooPlan(plans.ListPlan):

@@ -150,6 +150,6 @@ def test_two_cells_one_after_the_other(run_command, monkeypatch, tmp_path):
     page = file.read()
   for path in paths:
     run = runs_lib.read(path)
-    assert run.steps >= 1_100
-    assert run.cpu_seconds > 0
+    assert run.state == 'done'
+    assert run.cpu_seconds and run.last
     assert f'| {run.agent} | 1 | {run.last.episode_return:.4g} |' in page
