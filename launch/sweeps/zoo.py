@@ -188,7 +188,8 @@ def _describe_reference(settings: dict[str, Any]) -> str:
   value = tuned and tuned.environments.get(settings['env'])
   if tuned is None or value is None:
     return results.wording.NOTHING
-  return f'{results.wording.number(value)}: {tuned.reference or tuned.source}'
+  source = tuned.reference or tuned.source
+  return f'{results.wording.number(value)} ({source})'
 
 
 def _command(settings: dict[str, Any]) -> str:

@@ -115,7 +115,7 @@ def test_page(make_manifest):
   assert (dqn[0], dqn[2:5]) == ('325', ['350', '50,000', '15'])
   low, high = map(float, dqn[1].split(' to '))
   assert 100 < low < 325 < high < 500
-  assert dqn[5] == '500: rl-zoo3, benchmark.md'
+  assert dqn[5] == '500 (rl-zoo3, benchmark.md)'
   assert dqn[6] == (
     f'`repertory train --agent=dqn --env={_CARTPOLE} --steps=50000 '
     '--evaluation_episodes=20`'
@@ -153,3 +153,16 @@ def test_two_cells_one_after_the_other(run_command, monkeypatch, tmp_path):
     assert run.state == 'done'
     assert run.cpu_seconds and run.last
     assert f'| {run.agent} | 1 | {run.last.episode_return:.4g} |' in page
+
+
+def test_cpu_time_is_unknown_after_a_killed_start(tmp_path):
+  logs = tmp_path / 'logs'
+  logs.mkdir()
+  begun, ended = {'begun': ''}, {'ended': '', 'state': 'done', 'cpu_seconds': 2}
+  for rows, found in (
+    ((begun, ended, begun, ended), 4),
+    ((begun, begun, ended), None),
+  ):
+    text = '\n'.join(map(json.dumps, rows))
+    (logs / 'runs.jsonl').write_text(f'{text}\n')
+    assert runs_lib.read(str(tmp_path)).cpu_seconds == found
