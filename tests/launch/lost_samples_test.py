@@ -24,7 +24,7 @@ make = transports.ReverbTransport.make_learner_side
 def make_with_thief(self):
   def steal():
     table, size = self.experience.table, self.experience.batch_size
-    thief = replay.ReplayDataset(self._connection, table, size)
+    thief = replay.ReplayDataset(self.place, table, size)
     next(thief)
     thief.close()
   threading.Thread(target=steal, daemon=True).start()
