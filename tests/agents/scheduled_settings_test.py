@@ -118,7 +118,7 @@ def _outcome(update, result):
   metrics = {k: v for k, v in result.metrics.items() if k not in _VALUES}
   priorities = [] if result.priorities is None else [result.priorities]
   found = [*metrics.values(), *priorities, *_state(update)]
-  return [np.array(one) for one in found]
+  return [one.numpy().copy() for one in found]
 
 
 def _are_close(found, expected):
@@ -156,7 +156,7 @@ def test_scheduled_values_are_those_of_constants(case):
   first = call()
   assert {n: float(first.metrics[n]) for n in names} == pytest.approx(before)
   assert _are_close(_outcome(update, first), _call_constant(case, before))
-  state = [np.array(variable) for variable in _state(update)]
+  state = [variable.numpy().copy() for variable in _state(update)]
   second = call()
   assert {n: float(second.metrics[n]) for n in names} == pytest.approx(after)
   found = _outcome(update, second)
