@@ -134,6 +134,12 @@ def make_config(
       is invalid.
   """
   agent = get(name)
+  for before, now in _RENAMED.items():
+    if {before, now} <= settings.keys():
+      raise settings_lib.SettingError(
+        f'config.{before}',
+        f'must be left out with config.{now}, whose earlier name it is.',
+      )
   settings = {_RENAMED.get(one, one): value for one, value in settings.items()}
   if preset is not None:
     settings = {**_get_preset(agent, preset), **settings}

@@ -97,7 +97,9 @@ def _make_part(
   if mask.dtype != np.bool_ or mask.shape not in layouts:
     shapes = ' or '.join(map(str, layouts))
     raise ArgumentError(
-      path, f'expected bools of shape {shapes}, got {mask!r}.'
+      path,
+      f'expected bools of shape {shapes}, got {mask!r}. Zeros and ones become '
+      f'bools by ?{NAME}={NAME} after the name of the environment.',
     )
   return mask_layouts.LeafMasks(spec, mask.shape)
 

@@ -10,9 +10,10 @@ REQUIRED = '...'  # Default of options that must be given.
 
 
 class Option(NamedTuple):
-  """Option of a name pattern, a number from `minimum` to `maximum`.
+  """Option of a name pattern.
 
-  Values have the type of the default, or else any value of the `kind`.
+  Values have the type of the default, or the `kind` if it is given. Numbers are
+  from `minimum` to `maximum`, which other kinds than `int` ignore.
   """
 
   name: str
@@ -68,7 +69,7 @@ def parse(
       _, default, _, minimum, maximum, kind = by_name[option]
       value = settings.parse(option, text, kind or type(default))
       # False for NaN too.
-      if kind is None and not minimum <= value <= maximum:
+      if kind in (None, int) and not minimum <= value <= maximum:
         raise ValueError(
           f'{option} must be from {minimum:g} to {maximum:g}, got {text!r}.'
         )

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -168,5 +169,7 @@ def _options_of(function: Callable[..., Any]) -> dict[str, name_options.Option]:
       elif default is not None and default is not name_options.REQUIRED:
         kind = type(default)
     if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY):
-      options[name] = name_options.Option(name, default, kind=kind)
+      options[name] = name_options.Option(
+        name, default, minimum=-math.inf, maximum=math.inf, kind=kind
+      )
   return options

@@ -141,7 +141,7 @@ def parse(
   chosen = [
     (WRAPPERS[option], value)
     for option, value in values.items()
-    if option not in own and value not in (False, None)
+    if option not in own and value is not False
   ]
   return {k: v for k, v in values.items() if k in own}, chosen
 

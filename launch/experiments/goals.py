@@ -94,13 +94,17 @@ def bind(
   outcomes = make()
   try:
     rewards, _ = outcomes.compute(goals, goals)
+    found = f'shape {np.shape(rewards)} for 3 goals'
+  except Exception as error:  # Of the user's function.
+    rewards, found = (), f'{type(error).__name__}: {error}'
   finally:
     outcomes.close()
   if np.shape(rewards) != (3,):
     raise SettingError(
       _REWARD,
-      'must be a function of arrays [N, ...] that returns rewards [N], got '
-      f'shape {np.shape(rewards)} for 3 goals.',
+      'must be a function (achieved, desired) of arrays [N, ...] that returns '
+      f'rewards [N]; {make.reward or "compute_reward of the environment"} gave '
+      f'{found}.',
     )
   items: Any = experience.items
   items = dataclasses.replace(items, make_outcomes=make, seed=experiment.seed)

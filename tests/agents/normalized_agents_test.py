@@ -253,10 +253,13 @@ class TestRefusals:
 
 
 def test_the_earlier_name_of_the_setting():
-  for settings in ({'scale_rewards': False}, {'normalize_rewards': False}):
-    config = registry.make_config('ppo', settings, 'mujoco')
+  for one in ({'scale_rewards': False}, {'normalize_rewards': False}):
+    config = registry.make_config('ppo', one, 'mujoco')
     assert config.normalize_observations
     assert not config.normalize_rewards
+  both = {'scale_rewards': True, 'normalize_rewards': False}
+  with pytest.raises(SettingError, match='scale_rewards must be left'):
+    registry.make_config('ppo', both)
 
 
 def test_nested_observations_keep_what_is_not_normalized():

@@ -25,6 +25,10 @@ def never(achieved, desired):
   return np.full([len(achieved)], -1.0)
 
 
+def three(achieved, desired, info):
+  """A function of too many arguments."""
+
+
 def scalar(achieved, desired):
   """Rewards of a wrong shape."""
   del achieved, desired
@@ -67,7 +71,9 @@ class TestRefusals:
     ('reward', 'problem'),
     [
       (f'{__name__}:nothing', "must be module:function, got .*'nothing'"),
-      (f'{__name__}:scalar', 'returns rewards .N., got shape'),
+      (f'{__name__}:scalar', 'scalar gave shape'),
+      (f'{__name__}:three', "three gave TypeError: .*'info'"),
+      (f'{__name__}:trainings', 'trainings gave TypeError: .*not callable'),
     ],
   )
   def test_wrong_functions(self, tmp_path, reward, problem):

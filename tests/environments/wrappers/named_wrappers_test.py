@@ -112,6 +112,18 @@ def test_order_is_that_of_the_name():
     _make('flatten&resize=2')
 
 
+@pytest.mark.parametrize(
+  'option',
+  ['frame_stack=0', 'frame_stack=1025', 'resize=0', 'time_limit=-1'],
+)
+def test_numbers_out_of_range_are_refused(option):
+  name, _, value = option.partition('=')
+  with pytest.raises(
+    argument_checks.ArgumentError, match=f'{name} must be from .* got .{value}'
+  ):
+    _make(option)
+
+
 def test_repeats_end_with_the_episode():
   environment = _make('action_repeat=3&length=5')
   environment.reset()
