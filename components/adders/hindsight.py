@@ -97,8 +97,9 @@ def check_goals(spec: specs.EnvironmentSpec) -> None:
   } <= set(observations):  # fmt: skip
     raise SettingError(
       'hindsight_goals',
-      f'must be 0 for observations that are no dictionary with {ACHIEVED!r} '
-      f'and {DESIRED!r}, got {observations!r}.',
+      f'must be 0 for observations that are not a dictionary with {ACHIEVED!r} '
+      f'and {DESIRED!r}, got {observations!r}. Name the entries so, or leave '
+      'the setting out.',
     )
   shapes = [
     [(leaf.shape, leaf.dtype) for leaf in tree.flatten(observations[name])]
