@@ -187,7 +187,7 @@ def test_state_is_saved():
   ('change', 'problem'),
   [
     ({'desired_goal': specs.Array((2,), np.float32)}, 'equal shapes'),
-    ({'achieved_goal': None}, "no dictionary with 'achieved_goal' and"),
+    ({'achieved_goal': None}, "not a dictionary with 'achieved_goal' and"),
   ],
 )
 def test_observations_need_goals(change, problem):
