@@ -302,8 +302,7 @@ class Table:
     layout = self.description.packing
     for i in layout.whole:
       stacked = into[i] if into else _make_stack(taken[i], layout, i)
-      for row, array in zip(stacked, taken[i]):
-        stored_arrays.read(array, row)
+      _fill(stacked, taken[i], i in layout.stacks)
       taken[i] = stacked
     leaves = [*taken, numbers.astype(np.uint64), probabilities, sizes]
     if into:
@@ -466,6 +465,16 @@ def _make_columns(table: tables.TableSpec) -> list[np.ndarray]:
         'max_size', f"of table '{table.name}' is too large: {text_of(error)}."
       ) from error
   return columns
+
+
+def _fill(rows: np.ndarray, stored: np.ndarray, are_frame_stacks: bool) -> None:
+  """Copies stored arrays into the rows of an array."""
+  if are_frame_stacks:
+    for row, stack in zip(rows, stored):
+      stored_arrays.read(stack, row)
+  else:
+    for row, array in zip(rows, stored):
+      row[...] = array
 
 
 def _make_stack(
