@@ -124,11 +124,6 @@ class Packing:
       leaves[i] = self._open_bundles(column, self.shapes[i])
     return tree.unflatten_as(self._signature, leaves)
 
-  def frame_shape(self, index: int) -> tuple[int, ...]:
-    """Returns the shape of a leaf, or of a frame of a frame stack."""
-    *others, last = self.shapes[index]
-    return (*others, last // self.stacks.get(index, 1))
-
   def _is_small(self, index: int) -> bool:
     if self.dtypes[index].hasobject or None in self.shapes[index]:
       return False

@@ -4,14 +4,14 @@ A snapshot is a folder; those of further tables are folders in it. `table.json`
 holds the table's description, its counts and the state of its random generator;
 it is written last. Items are in insertion order: `priorities.npy`, a file
 `leaf_<i>.npy` for each small leaf with index i, and a file `which_<i>.npy` with
-array indices for each large leaf, a row for each item's frames if the leaf is a
-frame stack. The arrays themselves are in `arrays_<n>.npy`, as bytes without
-duplicates, one file per shape and dtype, and their sizes in `sizes_<n>.npy`:
-those that are smaller than the array are compressed, see `stored_arrays`.
-Without sizes, an older version has written them as arrays. `actors` is there if
-the actors' state was saved; its format is theirs, perhaps pickles. No other
-file contains pickles. `checkpointing` adds and verifies checksums when it
-copies snapshots into its checkpoints.
+array indices for each large leaf, or, if it is a frame stack, rows with those
+of frames: equal ones are of a whole stack. The arrays themselves are in
+`arrays_<n>.npy`, as bytes without duplicates, one file per shape and dtype, and
+their sizes in `sizes_<n>.npy`: those that are smaller than the array are
+compressed, see `stored_arrays`. Without sizes, an older version has written
+them as arrays. `actors` is there if the actors' state was saved; its format is
+theirs, perhaps pickles. No other file contains pickles. `checkpointing` adds
+and verifies checksums when it copies snapshots into its checkpoints.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -97,16 +97,13 @@ def read(
     leaves = {i: _load(folder, f'leaf_{i}') for i in layout.packed}
     for n, indices in enumerate(_by_kind(table)):
       which = {i: _load(folder, f'which_{i}') for i in indices}
-      # Format 2 has no frames.
-      has_frames = which[indices[0]].ndim == 2
-      arrays = _load_large(
-        folder, n, indices[0], layout, compressed, has_frames
-      )
+      arrays = _load_large(folder, n, which, layout, compressed)
       for i in indices:
         leaves[i] = arrays[which[i]]
-        if has_frames:
+        if leaves[i].ndim == 2:
           leaves[i] = stored_arrays.as_objects(
-            map(stored_arrays.Stack, leaves[i])
+            row[0] if row[0] is row[1] else stored_arrays.Stack(row)
+            for row in leaves[i]
           )
     actors_path, actors = os.path.join(folder, _ACTORS), b''
     if os.path.exists(actors_path):
@@ -213,13 +210,13 @@ def _save_large(
     return index
 
   for index, column in columns.items():
-    num_frames = layout.stacks.get(index, 1)
-    if num_frames > 1:
-      rows = [stored_arrays.frames_of(one, num_frames) for one in column]
-      which = [list(map(place, row)) for row in rows]
-    else:
-      which = list(map(place, column))
-    _save(folder, f'which_{index}', np.array(which, np.int64))
+    number_of_frames = layout.stacks.get(index, 1)
+    rows = [stored_arrays.frames_of(one, number_of_frames) for one in column]
+    which = np.array([list(map(place, row)) for row in rows], np.int64)
+    which = which.reshape(len(rows), number_of_frames)
+    _save(
+      folder, f'which_{index}', which if index in layout.stacks else which[:, 0]
+    )
   sizes = np.array(
     [len(stored_arrays.stored_bytes(array)) for array in arrays], np.int64
   )
@@ -235,18 +232,22 @@ def _save_large(
 def _load_large(
   folder: str,
   number: int,
-  index: int,
+  which: Mapping[int, np.ndarray],
   layout: Any,
   compressed: bool,
-  has_frames: bool,
 ) -> np.ndarray:
   """Loads the arrays of one shape and dtype, as objects.
 
   They are separate, so that each is freed with the last item that has it.
+  `which` are their indices by leaf, `[N]` or `[N, T]`.
   """
+  index, rows = next(iter(which.items()))
   shape, dtype = layout.shapes[index], layout.dtypes[index]
-  if has_frames:
-    shape = layout.frame_shape(index)
+  frames, frame_shape = set(), shape
+  if rows.ndim == 2:
+    frame_shape = (*shape[:-1], shape[-1] // rows.shape[1])
+    for rows in which.values():
+      frames.update(rows[rows[:, 0] != rows[:, 1]].ravel().tolist())
   data = _load(folder, f'arrays_{number}', mmap_mode='r')
   if os.path.exists(os.path.join(folder, f'sizes_{number}.npy')):
     ends = _load(folder, f'sizes_{number}').cumsum().tolist()
@@ -257,7 +258,8 @@ def _load_large(
   arrays = np.empty([len(ends)], object)
   for k, (begin, end) in enumerate(zip([0, *ends], ends)):
     stored = np.array(data[begin:end]).data
-    array = stored_arrays.from_stored(stored, shape, dtype)
+    its_shape = frame_shape if k in frames else shape
+    array = stored_arrays.from_stored(stored, its_shape, dtype)
     if compressed and index in layout.images:
       array = stored_arrays.compress(np.asarray(array))
     elif not compressed:

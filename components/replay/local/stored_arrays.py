@@ -88,10 +88,8 @@ def as_objects(values: Iterable[Any]) -> np.ndarray:
 
 
 def frames_of(stored: Any, num_frames: int) -> Sequence[Any]:
-  """Returns the frames of a stored stack, which may be whole."""
-  if isinstance(stored, Stack):
-    return stored.frames
-  return _split(np.asarray(stored), num_frames)
+  """Returns the frames of a stack; a whole array in place of each of them."""
+  return stored.frames if isinstance(stored, Stack) else [stored] * num_frames
 
 
 def read(stored: Any, row: np.ndarray) -> None:

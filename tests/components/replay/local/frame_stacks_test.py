@@ -155,11 +155,34 @@ def test_snapshots_of_whole_stacks_are_read_and_saved_again(tmp_path):
         json.dump({**content, 'format': 2}, file)
     table = local.Table(description, seed=5)
     table.restore(local.read(directory, description))
+    # Each time step's array is saved once, and no frames.
+    sizes = np.load(os.path.join(path, 'sizes_0.npy'))
+    assert sizes.tolist() == [40 * 40 * 8] * 2 * (_NUM_STEPS + 1)
   size = _count_items(table)
   tree.map_structure(
     np.testing.assert_array_equal,
     table.sample(size, 0).data,
     _fill(old).sample(size, 0).data,
+  )
+
+
+def test_snapshots_may_have_whole_stacks_and_frames(tmp_path):
+  old, description = _make_table(()), _make_table()
+  local.write(str(tmp_path), [(old, _fill(old).copy())])
+  table = local.Table(description, seed=5)
+  table.restore(local.read(str(tmp_path), description))
+  _play(local.LocalWriter(table, max_pending_items=1000))
+  local.write(str(tmp_path), [(description, table.copy())])
+  sizes = np.load(tmp_path / 'snapshot' / 'sizes_0.npy').tolist()
+  assert sizes.count(40 * 40 * 8) == 2 * (_NUM_STEPS + 1)
+  assert sizes.count(40 * 40 * 2) == _NUM_SEEN
+  restored = local.Table(description, seed=5)
+  restored.restore(local.read(str(tmp_path), description))
+  size = _count_items(table)
+  tree.map_structure(
+    np.testing.assert_array_equal,
+    restored.sample(size, 0).data,
+    table.sample(size, 0).data,
   )
 
 
