@@ -86,10 +86,10 @@ def _checks_schedules(check: Callable[[Any], None]) -> Callable[[Any], None]:
       check(self)
       return
     _check_schedules(self, found)
-    shares = {0.0, 1.0}.union(*(one.shares for one in found.values()))
+    fractions = {0.0, 1.0}.union(*(one.fractions for one in found.values()))
     constant = self
-    for share in sorted(shares):
-      numbers = {name: one.value(share) for name, one in found.items()}
+    for fraction in sorted(fractions):
+      numbers = {name: one.value(fraction) for name, one in found.items()}
       for name, number in numbers.items():
         # Steps and clipping ranges may end at 0, where nothing is learned.
         if not number and name.endswith(('learning_rate', 'clip_epsilon')):

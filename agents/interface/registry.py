@@ -173,9 +173,11 @@ def parse_settings(
   for field in settings:
     if field not in known:
       hint = settings_lib.did_you_mean(OTHER_NAMES.get(field, field), known)
+      if owners := _find_owners(field) if prefix == 'config' else '':
+        hint = f' Agents with this setting: {owners}.'
       raise settings_lib.SettingError(
         f'{prefix}.{field}',
-        f'is no setting of {owner}.{hint} `{command}` lists them.',
+        f'is not a setting of {owner}.{hint} `{command}` lists its settings.',
       )
   values = {}
   for field, value in settings.items():
@@ -187,17 +189,26 @@ def parse_settings(
   return values
 
 
+def _find_owners(setting: str) -> str:
+  """Returns the names of the registry's agents with a setting."""
+  return ', '.join(
+    agent.name
+    for agent in agents()
+    if setting in agent.config_class.__dataclass_fields__
+  )
+
+
 def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
   if preset in agent.presets:
     return agent.presets[preset]
-  known = ', '.join(sorted(agent.presets))
-  what = f'be one of {known}' if known else 'be left out, for it has no presets'
+  known = ', '.join(['auto', *sorted(agent.presets)])
   owners = [other.name for other in agents() if preset in other.presets]
   hint = settings_lib.did_you_mean(preset, agent.presets)
   if owners:
     hint = f' Agents with a preset of that name: {", ".join(owners)}.'
   raise settings_lib.SettingError(
-    'preset', f"of agent '{agent.name}' must {what}; got '{preset}'.{hint}"
+    'preset',
+    f"of agent '{agent.name}' must be one of {known}; got '{preset}'.{hint}",
   )
 
 

@@ -2,7 +2,7 @@
 
     linear(3e-4,0)                             from 3e-4 to 0
     cosine(3e-4,0)                             the same along half a cosine
-    piecewise(3e-4,0.5:1e-4,0.8:1e-5)          constants, from shares on
+    piecewise(3e-4,0.5:1e-4,0.8:1e-5)          one constant after the other
     linear(3e-4,0,steps=10000)                 over 10,000 learner steps
 
 A schedule spans the whole run, or `steps` learner steps, and keeps its last
@@ -21,11 +21,12 @@ from typing import Any
 
 from repertory.components.config.settings import SettingError
 
-_SYNTAX = re.compile(r'\s*(linear|cosine|piecewise)\s*\((.*)\)\s*')
+_SYNTAX = re.compile(r'\s*([\w.]+)\s*\((.*)\)\s*')
 _EXPECTED = (
   'must be linear(start,end), cosine(start,end) or piecewise(value,'
-  'share:value,...) with finite numbers and increasing shares between 0 and 1, '
-  "and optionally ',steps=10000', an integer of at least 1, at the end"
+  'fraction:value,...) with finite numbers and increasing fractions of the '
+  "run between 0 and 1, and optionally ',steps=10000', an integer of at least "
+  '1, at the end'
 )
 
 
@@ -33,7 +34,7 @@ _EXPECTED = (
 class _Parts:
   kind: str
   values: tuple[float, ...]
-  shares: tuple[float, ...]  # Begin of each value, for 'piecewise'.
+  fractions: tuple[float, ...]  # Begin of each value, for 'piecewise'.
   num_steps: int | None
 
 
@@ -45,7 +46,7 @@ class Schedule(str):
   Attributes:
     kind: 'linear', 'cosine' or 'piecewise'.
     values: Values in their order: start and end, or all constants.
-    shares: Shares of the length at which `values` are reached, from 0.
+    fractions: Fractions of the length at which `values` are reached, from 0.
     num_steps: Length in learner steps; None for the whole run.
   """
 
@@ -53,7 +54,7 @@ class Schedule(str):
     """Parses a text; `setting` names it in the error.
 
     Raises:
-      SettingError: If it is no schedule.
+      SettingError: If it is not a schedule.
     """
     try:
       parts = _parse(text)
@@ -74,22 +75,22 @@ class Schedule(str):
     return self._parts.values
 
   @property
-  def shares(self) -> tuple[float, ...]:
-    return self._parts.shares
+  def fractions(self) -> tuple[float, ...]:
+    return self._parts.fractions
 
   @property
   def num_steps(self) -> int | None:
     return self._parts.num_steps
 
-  def value(self, share: float) -> float:
-    """Returns the value after a share of the length, in [0, 1]."""
+  def value(self, fraction: float) -> float:
+    """Returns the value after a fraction of the length, in [0, 1]."""
     if self.kind == 'piecewise':
-      reached = sum(begin <= share for begin in self.shares)
+      reached = sum(begin <= fraction for begin in self.fractions)
       return self.values[reached - 1]
     start, end = self.values
     if self.kind == 'cosine':
-      share = 0.5 * (1 - math.cos(math.pi * share))
-    return (1 - share) * start + share * end
+      fraction = 0.5 * (1 - math.cos(math.pi * fraction))
+    return (1 - fraction) * start + fraction * end
 
 
 def linear(start: float, end: float, steps: int | None = None) -> Any:
@@ -119,10 +120,17 @@ def piecewise(
 
   Args:
     start: The first value.
-    *changes: Pairs of a share of the length and the value from there on.
+    *changes: Pairs of a fraction of the length and the value from there on.
     steps: Length in learner steps; None for the whole run.
   """
-  pairs = [f'{share}:{value}' for share, value in changes]
+  try:
+    pairs = [f'{begin}:{value}' for begin, value in changes]
+  except (TypeError, ValueError) as error:
+    raise SettingError(
+      'schedule',
+      'must be piecewise(value, (fraction, value), ...), '
+      f'got {(start, *changes)!r}.',
+    ) from error
   return _make('piecewise', [start, *pairs], steps)
 
 
@@ -149,7 +157,7 @@ def _make(kind: str, values: Sequence[Any], steps: int | None) -> Schedule:
 def _parse(text: str) -> _Parts:
   """Parses a schedule, or raises ValueError."""
   match = _SYNTAX.fullmatch(text)
-  if match is None:
+  if match is None or match[1] not in ('linear', 'cosine', 'piecewise'):
     raise ValueError('syntax')
   kind, pieces = match[1], [piece.strip() for piece in match[2].split(',')]
   num_steps = None
@@ -157,28 +165,28 @@ def _parse(text: str) -> _Parts:
     num_steps = int(pieces.pop().removeprefix('steps='))
   if kind == 'piecewise':
     pairs = [piece.split(':') for piece in pieces[1:]]
-    shares = [0.0, *(float(share) for share, _ in pairs)]
+    fractions = [0.0, *(float(begin) for begin, _ in pairs)]
     values = [float(pieces[0]), *(float(value) for _, value in pairs)]
   else:
-    values, shares = [float(piece) for piece in pieces], [0.0, 1.0]
+    values, fractions = [float(piece) for piece in pieces], [0.0, 1.0]
   are_valid = (
     len(values) >= 2
-    and len(values) == len(shares)
+    and len(values) == len(fractions)
     and all(map(math.isfinite, values))
-    and all(one < other for one, other in itertools.pairwise(shares))
-    and (kind != 'piecewise' or shares[-1] < 1)
+    and all(one < other for one, other in itertools.pairwise(fractions))
+    and (kind != 'piecewise' or fractions[-1] < 1)
     and (num_steps is None or num_steps >= 1)
   )
   if not are_valid:
     raise ValueError('values')
-  return _Parts(kind, tuple(values), tuple(shares), num_steps)
+  return _Parts(kind, tuple(values), tuple(fractions), num_steps)
 
 
 def _write(parts: _Parts) -> str:
   """Returns the canonical text: the shortest that has the same numbers."""
   numbers = [repr(value).removesuffix('.0') for value in parts.values]
   if parts.kind == 'piecewise':
-    begins = [f'{share!r}:' for share in parts.shares]
+    begins = [f'{begin!r}:' for begin in parts.fractions]
     numbers = [''.join(pair) for pair in zip(['', *begins[1:]], numbers)]
   if parts.num_steps is not None:
     numbers.append(f'steps={parts.num_steps}')

@@ -160,7 +160,7 @@ def _read(value: Any, kind: Any) -> Any:
       return kind(value)
   elif kind is Any or isinstance(value, origin or kind):
     return value
-  raise ValueError(f'{value!r} is no {kind}')
+  raise ValueError(f'{value!r} is not of type {kind}')
 
 
 def _read_tuple(value: Any, kinds: tuple[Any, ...]) -> tuple[Any, ...]:

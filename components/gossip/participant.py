@@ -235,7 +235,7 @@ class Participant:
     ) as error:  # fmt: skip
       raise ConnectionError(f'No caller identity: {line[:200]!r}.') from error
     if caller.name not in self._neighbors:
-      raise ConnectionError(f'{caller.name!r} is no neighbor.')
+      raise ConnectionError(f'{caller.name!r} is not a neighbor.')
     return caller.name
 
   def _take(self, file: Any, name: str) -> None:

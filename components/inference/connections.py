@@ -211,7 +211,7 @@ def receive_hello(
 
   Raises:
     frames.Disconnected: If the other side has gone.
-    frames.ProtocolError: If that is no handshake.
+    frames.ProtocolError: If that is not a handshake.
   """
   head = bytearray(frames.HEADER_SIZE)
   yield from _fill(stream, head)

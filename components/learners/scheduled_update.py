@@ -43,8 +43,8 @@ class ScheduledUpdate(interfaces.UpdateWrapper):
     num_calls = tf.cast(self._num_calls.assign_add(1) - 1, tf.float64)
     values = {}
     for name, schedule in self._schedules.items():
-      share = tf.minimum(num_calls / lengths[name], 1)
-      values[name] = tf.cast(_evaluate(schedule, share), tf.float32)
+      fraction = tf.minimum(num_calls / lengths[name], 1)
+      values[name] = tf.cast(_evaluate(schedule, fraction), tf.float32)
       self._values[name].assign(values[name])
     result = interfaces.call_update(self._update, sample)
     if both := sorted(values.keys() & result.metrics.keys()):
@@ -86,13 +86,15 @@ def make_values(
   }
 
 
-def _evaluate(schedule: schedules_lib.Schedule, share: tf.Tensor) -> tf.Tensor:
-  """Returns the value after a share in [0, 1], both float64 scalars."""
+def _evaluate(
+  schedule: schedules_lib.Schedule, fraction: tf.Tensor
+) -> tf.Tensor:
+  """Returns the value after a fraction in [0, 1], both float64 scalars."""
   if schedule.kind == 'piecewise':
-    begins = tf.constant(schedule.shares, tf.float64)
-    reached = tf.reduce_sum(tf.cast(begins <= share, tf.int32))
+    begins = tf.constant(schedule.fractions, tf.float64)
+    reached = tf.reduce_sum(tf.cast(begins <= fraction, tf.int32))
     return tf.gather(tf.constant(schedule.values, tf.float64), reached - 1)
   start, end = schedule.values
   if schedule.kind == 'cosine':
-    share = 0.5 * (1 - tf.cos(math.pi * share))
-  return (1 - share) * start + share * end
+    fraction = 0.5 * (1 - tf.cos(math.pi * fraction))
+  return (1 - fraction) * start + fraction * end

@@ -73,8 +73,8 @@ class MaskCheck:
 def name_mask(observation: Nest, name: str, mask: Nest) -> dict[str, Nest]:
   """Returns an observation, or its spec, with a mask as `action_mask`.
 
-  An entry of the given name is replaced. An observation that is no dictionary
-  becomes the entry `observation`.
+  An entry of the given name is replaced. An observation that is not a
+  dictionary becomes the entry `observation`.
   """
   if not isinstance(observation, Mapping):
     observation = {'observation': observation}
@@ -94,7 +94,8 @@ def _make_part(
 ) -> mask_layouts.LeafMasks:
   sizes = _sizes_of(path, spec)
   layouts = mask_layouts.layouts_of(spec.shape, sizes)
-  if mask.dtype != np.bool_ or mask.shape not in layouts:
+  is_array = isinstance(mask, specs.Array)
+  if not is_array or mask.dtype != np.bool_ or mask.shape not in layouts:
     shapes = ' or '.join(map(str, layouts))
     raise ArgumentError(
       path,

@@ -17,7 +17,7 @@ class ActionMask(environment_wrapper.EnvironmentWrapper):
   """Makes a leaf of the observation, or of Gymnasium's info, the action mask.
 
   The mask, of bools or of zeros and ones, becomes the leaf `action_mask` of
-  bools. An observation that is no dictionary becomes its leaf `observation`.
+  bools. An observation that is not a dictionary becomes its leaf `observation`.
   """
 
   def __init__(self, environment: dm_env.Environment, name: str):
@@ -76,8 +76,8 @@ class ActionMask(environment_wrapper.EnvironmentWrapper):
       found = getattr(self._environment, 'info')  # noqa: B009 - not dm_env's.
     if self._name not in found:
       raise EnvironmentContractError(
-        f'expected {self._name!r} in the info of each step, found the keys '
-        f'{list(found)}.'
+        f'expected {self._name!r} in the observation, or in the info of each '
+        f'step, found the keys {list(found)} in the info.'
       )
     mask = self._convert_mask(found[self._name])
     named = mask_check.name_mask(observation, self._name, mask)

@@ -8,6 +8,7 @@ from repertory.agents.reward_models import registry as reward_models
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import settings as settings_lib
 from repertory.environments.registry import registry as environments_registry
+from repertory.environments.registry import wrapping
 from repertory.launch.cli import command
 from repertory.launch.platform import interrupts
 
@@ -93,4 +94,8 @@ def _environments(values, settings, positional) -> int:
     print(f'{entry.pattern:30} {entry.description}{needs}')
     for option in entry.options():
       print(f'    ?{option}')
+  print('Wrappers of all of these:')
+  for wrapper in wrapping.WRAPPERS.values():
+    option = wrapper.option
+    print(f'    ?{option!s:26}{option.description}')
   return command.DONE

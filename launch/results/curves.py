@@ -195,14 +195,14 @@ def _read(
   x, y = (run.logs.column(quantity.label, n) for n in (over, quantity.column))
   if quantity.name == 'speed':
     seconds = run.logs.column(quantity.label, 'elapsed_seconds')
-    if len(seconds) != len(y):  # It is no column of numbers.
+    if len(seconds) != len(y):  # It is not a column of numbers.
       return np.empty(0), np.empty(0)
     # Between rows.
     x, y, seconds = (x[1:] + x[:-1]) / 2, np.diff(y), np.diff(seconds)
     y = np.divide(y, seconds, np.full_like(y, np.nan), where=seconds > 0)
   elif 'node' in log and len(y):
     y = _mean_over_nodes(log['node'], y)
-  if len(x) != len(y):  # One of them is no column of numbers.
+  if len(x) != len(y):  # One of them is not a column of numbers.
     return np.empty(0), np.empty(0)
   kept = np.isfinite(x) & np.isfinite(y)
   return x[kept], y[kept]

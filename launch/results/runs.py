@@ -147,7 +147,7 @@ def find(paths: Iterable[str]) -> Found:
     paths: Directories of runs, or folders of them.
 
   Raises:
-    SettingError: If one of them is no folder.
+    SettingError: If one of them is not a folder.
   """
   paths = [os.fspath(path) for path in paths]
   for path in paths:

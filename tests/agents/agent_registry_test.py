@@ -97,11 +97,15 @@ class TestMakeBuilder:
     [
       (
         {'learning_rat': '1'},
-        "config.learning_rat is no setting of agent 'dqn'. Did you mean "
-        r"'learning_rate'\? `repertory agents dqn` lists them",
+        "config.learning_rat is not a setting of agent 'dqn'. Did you mean "
+        r"'learning_rate'\? `repertory agents dqn` lists its",
       ),
       ({'lr': '1'}, "Did you mean 'learning_rate'"),
-      ({'zzz': '1'}, "config.zzz is no setting of agent 'dqn'. `repertory"),
+      ({'zzz': '1'}, "config.zzz is not a setting of agent 'dqn'. `repertory"),
+      (
+        {'core': 'lstm'},
+        r'Agents with this setting: impala, ppo, pqn, r2d2, vmpo\.',
+      ),
       ({'n_step': 'three'}, "config.n_step must be of type int, got 'three'"),
       ({'n_step': '0'}, 'n_step must be at least 1, got 0'),
     ],
@@ -131,14 +135,15 @@ class TestPreset:
     [
       (
         'dqn', 'atary',
-        r"preset of agent 'dqn' must be one of atari, cql, dqfd, minatar, "
-        r"rainbow, rainbow_small; got 'atary'\. Did you mean 'atari'\?$",
+        r"preset of agent 'dqn' must be one of auto, atari, cql, dqfd, "
+        r"minatar, rainbow, rainbow_small; got 'atary'\. Did you mean "
+        r"'atari'\?$",
       ),
       (
         'sac', 'minatar',
         r"'minatar'\. Agents with a preset of that name: dqn, impala, pqn\.$",
       ),
-      ('vmpo', 'atari', r"preset of agent 'vmpo' must be left out, .*'atari'"),
+      ('vmpo', 'atari', r"of agent 'vmpo' must be one of auto; .*'atari'"),
     ],
   )  # fmt: skip
   def test_rejects(self, agent, preset, message):

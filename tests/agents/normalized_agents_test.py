@@ -226,7 +226,7 @@ class _OwnUpdate(dqn.DQNBuilder):
 
 class TestRefusals:
   def test_bc_has_no_rewards(self):
-    with pytest.raises(SettingError, match="is no setting of agent 'bc'"):
+    with pytest.raises(SettingError, match="is not a setting of agent 'bc'"):
       registry.make_config('bc', {'normalize_rewards': True})
 
   @pytest.mark.parametrize('name', list(_BOTH))

@@ -130,8 +130,8 @@ class TestTrain:
       (
         ['--preset=atri'],
         [
-          "--preset of agent 'dqn' must be one of atari, cql, dqfd, minatar, "
-          "rainbow, rainbow_small; got 'atri'.",
+          "--preset of agent 'dqn' must be one of auto, atari, cql, dqfd, "
+          "minatar, rainbow, rainbow_small; got 'atri'.",
           "Did you mean 'atari'?",
         ],
       ),

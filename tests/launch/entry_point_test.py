@@ -66,7 +66,7 @@ _STACK = (
 _LOOKED_AT_FIRST = {
   '--version': (0, f'with Python {platform.python_version()}, {_STACK}\n'),
   'agents ppo': (0, '--config.num_epochs='),
-  'environments': (0, 'gym:<id>'),
+  'environments': (0, '?frame_stack=None'),
   'runs .': (0, 'no run in it'),
   'export . new': (2, 'must hold a checkpoint, found none in .. Train first.'),
   'train --env=tensor:catsh': (2, "'tensor:catch'"),

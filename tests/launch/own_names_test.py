@@ -117,12 +117,12 @@ class TestCommands:
       (['--agent=own_agent.Builder'], 'or <module>:<Builder> for a custom'),
       (
         ['--agent=own_agent:Builder', '--config.moood=wild'],
-        "--config.moood is no setting of agent 'own_agent:Builder'. Did you "
-        "mean 'mood'? `repertory agents own_agent:Builder` lists them.",
+        "--config.moood is not a setting of agent 'own_agent:Builder'. Did you "
+        "mean 'mood'? `repertory agents own_agent:Builder` lists its settings.",
       ),
       (
         ['--agent=own_agent:Builder', '--preset=wilt'],
-        "be one of wild; got 'wilt'. Did you mean 'wild'?",
+        "be one of auto, wild; got 'wilt'. Did you mean 'wild'?",
       ),
       (
         ['--env=own_environment:make?row=7'],

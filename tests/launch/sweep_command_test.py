@@ -56,7 +56,7 @@ class TestBadInput:
       ),
       (
         [*_HERE, '--agent=ppo,dqn', '--config.dueling=true,false'],
-        "--config.dueling is no setting of agent 'ppo'.",
+        "--config.dueling is not a setting of agent 'ppo'.",
       ),
       (
         [*_HERE, '--topology=single,distributed', '--lp_launch_type=local_mp'],

@@ -123,7 +123,7 @@ def test_begins_with_what_was_learned_without(tmp_path, data):
   [
     ('=rmd', "--reward_model must be one of gail, rnd, sqil, got 'rmd'"),
     ('.reward=gail', '--reward_model must be given with its settings reward'),
-    ('=gail .rewart=gail', '--reward_model.rewart is no setting of'),
+    ('=gail .rewart=gail', '--reward_model.rewart is not a setting of'),
     ('=gail .reward=x', '--reward_model.reward must be one of'),
     ('=rnd .embedding_size=0', '--reward_model.embedding_size must'),
     ('=rnd .embedding_size', 'must be given a value'),

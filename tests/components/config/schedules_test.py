@@ -25,7 +25,7 @@ _CASES = {
 @pytest.mark.parametrize('text', _CASES)
 def test_has_values(text):
   schedule = schedules.Schedule(text)
-  found = [schedule.value(share) for share in (0, 0.25, 0.5, 0.75, 1)]
+  found = [schedule.value(fraction) for fraction in (0, 0.25, 0.5, 0.75, 1)]
   assert found == pytest.approx(_CASES[text], abs=1e-12)
   assert found[-1] == _CASES[text][-1]  # Without rounding errors.
 
@@ -41,8 +41,8 @@ def test_text_is_stable(text):
   for one in copies:
     assert str(one) == text
     assert type(one) is schedules.Schedule
-    assert (one.kind, one.values, one.shares, one.num_steps) == (
-      schedule.kind, schedule.values, schedule.shares, schedule.num_steps
+    assert (one.kind, one.values, one.fractions, one.num_steps) == (
+      schedule.kind, schedule.values, schedule.fractions, schedule.num_steps
     )  # fmt: skip
   assert json.loads(json.dumps(settings.plain(schedule))) == text
 
@@ -79,3 +79,10 @@ def test_refuses_other_texts(text):
   ) as caught:
     schedules.Schedule(text, 'lr')
   assert str(caught.value).endswith(f'got {text!r}.')
+
+
+def test_refuses_changes_that_are_not_pairs():
+  with pytest.raises(
+    settings.SettingError, match=r'piecewise\(value, \(fraction, value\)'
+  ):
+    schedules.piecewise(1.0, 0.5)  # pyright: ignore[reportArgumentType]
