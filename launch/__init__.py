@@ -12,6 +12,7 @@ if TYPE_CHECKING:
   from repertory.launch.opening.run import Result, run
   from repertory.launch.trained.evaluation import evaluate, record
   from repertory.launch.trained.policy import TrainedPolicy, load_policy
+  from repertory.launch.trained.released import find_in_zoo
 
 __all__ = [
   'Callback',
@@ -21,6 +22,7 @@ __all__ = [
   'RowLogger',
   'TrainedPolicy',
   'evaluate',
+  'find_in_zoo',
   'load_policy',
   'make_experiment',
   'record',

@@ -98,7 +98,7 @@ class Checkpointer:
   def save(
     self,
     arrays: Mapping[str, np.ndarray],
-    state: Mapping[str, Any],
+    state: Mapping[str, Any] | None = None,
     replay_path: str | None = None,
     policy: Mapping[str, Any] | None = None,
   ) -> str:
@@ -108,7 +108,7 @@ class Checkpointer:
 
     Args:
       arrays: Numeric arrays by name; those of the policy as 'policy/...'.
-      state: A JSON value.
+      state: A JSON value; None for a policy alone, which cannot be resumed.
       replay_path: Folder of a replay checkpoint, added as hard links: later
         changes to that folder have no effect.
       policy: Description of the policy, a JSON value; None for none.
@@ -250,19 +250,20 @@ def read_arrays(file: BinaryIO) -> dict[str, np.ndarray]:
 def _write(
   folder: str,
   arrays: Mapping[str, np.ndarray],
-  state: Mapping[str, Any],
+  state: Mapping[str, Any] | None,
   replay_path: str | None,
   policy: Mapping[str, Any] | None,
 ) -> None:
   """Writes all files of a checkpoint."""
   os.makedirs(folder)
-  by_file: dict[str, dict[str, np.ndarray]] = {ARRAYS: {}}
+  by_file: dict[str, dict[str, np.ndarray]] = {}
   for name, array in arrays.items():
     file = POLICY_ARRAYS if name.startswith(_OF_POLICY) else ARRAYS
     by_file.setdefault(file, {})[name] = array
   for file, chosen in by_file.items():
     write_arrays(os.path.join(folder, file), chosen.items())
-  _write_json(folder, STATE, state)
+  if state is not None:
+    _write_json(folder, STATE, state)
   if policy is not None:
     _write_json(folder, POLICY, policy)
   if replay_path is not None:
@@ -279,6 +280,11 @@ def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint; damage may raise any error."""
   files = read_checksums(path)
+  if STATE not in files:
+    raise CheckpointError(
+      f'Checkpoint {path} must have the state of a run, got a policy alone, '
+      'which only acts. Choose another directory.'
+    )
   found = set(_list(path)) - {CHECKSUMS}
   if found != set(files):
     missing, unknown = set(files) - found, found - set(files)

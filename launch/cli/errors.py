@@ -19,6 +19,7 @@ _FLAG_OF = {
   'launch_type': 'lp_launch_type',
   'max_steps': 'steps',
   'num_episodes': 'episodes',
+  'policy': 'from_zoo',
   'project': 'wandb_project',
 }
 # Settings given as positional arguments.

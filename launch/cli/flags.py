@@ -213,6 +213,10 @@ EXPERIMENT_FLAGS = tuple(one for one in TRAIN_FLAGS if one[0] in _OF_EXPERIMENT)
 TRAINED_FLAGS = table(
   {
     'directory': 'Directory of the run, instead of the argument DIRECTORY.',
+    'from_zoo': 'Released policy of the zoo, <agent>/<environment>, instead of '
+    'a directory.',
+    'zoo': 'Folder of the policies of --from_zoo, such as `policies` in the '
+    'directory of a zoo; default: docs/zoo/policies of the source tree.',
     'best': 'Use the policy of the best evaluation during training instead of '
     'the newest checkpoint.',
     'agent': 'Name of the agent. Needed only for user agents: a module that '

@@ -16,7 +16,7 @@ from repertory.launch.cli.flags import flag
 from repertory.launch.experiments import directories
 from repertory.launch.platform import interrupts
 from repertory.launch.results import wording
-from repertory.launch.trained import videos
+from repertory.launch.trained import released, videos
 
 
 class _FolderParser(flags.ArgumentParser):
@@ -48,8 +48,9 @@ _ARGUMENTS = {'takes_settings': True, 'takes_arguments': True}
       'video',
       _define_folder,
       False,
-      'Record a video of each episode, in `videos` in the directory, or in '
-      'another folder: --video=FOLDER.',
+      'Record a video of each episode, in `videos` in the directory, or in the '
+      'working directory with --from_zoo; or in another folder: '
+      '--video=FOLDER.',
     ),
     flag(
       'video_format',
@@ -65,12 +66,15 @@ def _evaluate(values, settings, positional) -> int:
       '--video_format requires --video. Add that, or leave it out.'
     )
   (trained,) = _read_trained('evaluate', values, settings, positional)
+  video = values.video
+  if video is True and values.from_zoo is not None:
+    video = videos.FOLDER  # Policies are in the source tree.
   returns = [
     episode.episode_return
     for episode in launch.trained.evaluation.evaluate(
       trained,
       values.episodes,
-      video=values.video,
+      video=video,
       video_format=values.video_format,
     )
   ]
@@ -79,9 +83,9 @@ def _evaluate(values, settings, positional) -> int:
   print(f'deviation  {statistics.pstdev(returns):.6g}')
   print(f'minimum    {min(returns):.6g}')
   print(f'maximum    {max(returns):.6g}')
-  if values.video is not False:
+  if video is not False:
     default = os.path.join(trained.directory, videos.FOLDER)
-    print(f'videos     {default if values.video is True else values.video}')
+    print(f'videos     {default if video is True else video}')
   return command.DONE
 
 
@@ -154,24 +158,30 @@ def _read_trained(
 ) -> tuple[Any, ...]:
   """Returns the `Trained` of a command, and its other arguments.
 
-  The first argument, or --directory, is that of a run; `others` are names of
-  further ones, new folders.
+  The first argument, or --directory or --from_zoo, is that of a run; `others`
+  are names of further ones, new folders.
   """
   if settings:
     raise ValueError(
       f'config settings come from the checkpoint in `{name}`, got '
       f'{sorted(settings)}.'
     )
-  given = list(positional)
-  if values.directory is not None:
-    given.insert(0, values.directory)
+  if values.from_zoo is None and values.zoo is not None:
+    raise ValueError('--zoo requires --from_zoo. Add that, or leave it out.')
+  for other in ('directory', 'best'):
+    if values.from_zoo is not None and values[other].present:
+      raise ValueError(f'--{other} must be left out with --from_zoo; got both.')
+  given = [values.from_zoo, values.directory, *positional]
+  given = [one for one in given if one is not None]
   if len(given) != 1 + len(others) or not all(given):
     raise ValueError(
       f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
-      'or --directory instead, is that of a run; got '
+      'or --directory or --from_zoo instead, is that of a run; got '
       f'{" ".join(given) or "none"}.'
     )
   directory, *paths = given
+  if values.from_zoo is not None:
+    directory = released.find_in_zoo(values.from_zoo, values.zoo)
   directories.check_trained(directory, values.best)
   for path in paths:
     directories.check_new(path, 'output')

@@ -117,5 +117,12 @@ def plan_experiment(
 
 def default_directory(agent: str, environment: str, seed: int) -> str:
   """Returns runs/<agent>/<environment>/seed_<seed>."""
-  folders = [re.sub('[^A-Za-z0-9_.]', '-', one) for one in (agent, environment)]
-  return os.path.join('runs', *folders, f'seed_{seed}')
+  return os.path.join('runs', folders(agent, environment), f'seed_{seed}')
+
+
+def folders(agent: str, environment: str) -> str:
+  """Returns <agent>/<environment>, in characters that are safe in paths."""
+  names = [
+    re.sub(r'[^A-Za-z0-9_.]|^\.+', '-', name) for name in (agent, environment)
+  ]
+  return os.path.join(*names)

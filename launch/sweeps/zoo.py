@@ -1,4 +1,4 @@
-"""The zoo: a sweep of the presets by environment, and its page of results."""
+"""The zoo: a sweep of the presets by environment; its results and policies."""
 
 import fnmatch
 import os
@@ -13,6 +13,7 @@ from repertory.launch import results
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import plans
 from repertory.launch.sweeps import results as results_lib
+from repertory.launch.trained import released
 
 PAGE = 'results.md'
 
@@ -84,7 +85,7 @@ def _select(
 
 
 class ZooPlan(plans.ListPlan):
-  """Plan of cells, which writes the page whenever a run has ended."""
+  """Plan of cells, which writes the results whenever a run has ended."""
 
   def __init__(self, chosen: Sequence[Cell], num_seeds: int, read: plans.Read):
     combinations = [
@@ -100,33 +101,43 @@ class ZooPlan(plans.ListPlan):
 
   def end(self, run: manifest_lib.SweepRun) -> None:
     del run
-    write_page(self._manifest)
+    write_results(self._manifest)
 
   def conclude(self) -> list[str]:
-    return [f'Results: {write_page(self._manifest)}']
+    return [f'Results: {write_results(self._manifest)}']
 
 
-def write_page(manifest: manifest_lib.SweepManifest) -> str:
-  """Writes the page of results atomically; returns its path."""
+def write_results(manifest: manifest_lib.SweepManifest) -> str:
+  """Writes page and policies, each atomically; returns the page's path.
+
+  The policy of a cell is that of the run whose last evaluation was the best.
+  """
+  scores = results_lib.tabulate(manifest)
   path = os.path.join(manifest.directory, PAGE)
+  policies = os.path.join(manifest.directory, released.FOLDER)
   try:
     with open(f'{path}.new', 'w', encoding='utf-8') as file:
-      file.write(make_page(manifest))
+      file.write(_make_page(manifest, scores))
     os.replace(f'{path}.new', path)
+    for score in scores:
+      best = score.group.runs[score.last.argmax()]
+      if best.last is not None:
+        released.release(policies, best.directory, best.last._asdict())
   except OSError as error:
     raise SettingError(
       'directory',
-      f'must be writable, got {manifest.directory}: {path}: '
+      f'must be writable, got {manifest.directory}: {error.filename}: '
       f'{error.strerror}. The same command resumes the zoo.',
     ) from error
   return path
 
 
-def make_page(manifest: manifest_lib.SweepManifest) -> str:
+def _make_page(
+  manifest: manifest_lib.SweepManifest,
+  found: Iterable[results.groups.Score],
+) -> str:
   """Returns the page of results: a row for each cell of the directory."""
-  scores = {
-    score.group.label: score for score in results_lib.tabulate(manifest)
-  }
+  scores = {score.group.label: score for score in found}
   rows = sorted(
     _row(manifest, group, scores.get(group)) for group in manifest.groups
   )

@@ -69,6 +69,7 @@ _LOOKED_AT_FIRST = {
   'environments': (0, '?frame_stack=None'),
   'runs .': (0, 'no run in it'),
   'export . new': (2, 'must hold a checkpoint, found none in .. Train first.'),
+  'export new --from_zoo=dqn/none': (2, '--from_zoo must be <agent>/<env'),
   'train --env=tensor:catsh': (2, "'tensor:catch'"),
   'train --topology=single --lp_launch_type=local_mp': (2, 'must be local_mt'),
   'train --config.batch_size=0': (2, '--config.batch_size must be'),

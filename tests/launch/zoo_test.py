@@ -6,6 +6,7 @@ import os
 
 import pytest
 
+from repertory import launch
 from repertory.agents.dqn import tuned as dqn_tuned
 from repertory.agents.interface import tuned_presets
 from repertory.agents.ppo import tuned as ppo_tuned
@@ -14,6 +15,8 @@ from repertory.launch.cli import dry_runs, sweep_command
 from repertory.launch.results import runs as runs_lib
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import zoo
+from repertory.launch.trained import loading
+from support.agents import trained_agents
 
 _CARTPOLE = 'gym:CartPole-v1'
 
@@ -69,7 +72,7 @@ def make_manifest(tmp_path):
   return make
 
 
-def test_page(make_manifest):
+def test_page_and_policies(make_manifest):
   def settings(agent, environment):
     return {
       'agent': agent,
@@ -95,7 +98,14 @@ def test_page(make_manifest):
       'c/seed_1': (1, 9, 3),
     },
   )
-  with open(zoo.write_page(manifest)) as file:
+  for seed in range(4):
+    trained_agents.write_checkpoint(
+      launch.make_experiment(
+        'dqn', _CARTPOLE, max_steps=1, seed=seed,
+        directory=f'{manifest.directory}/a/seed_{seed}',
+      )
+    )  # fmt: skip
+  with open(zoo.write_results(manifest)) as file:
     _, *rows = [
       [cell.strip() for cell in line.split('|')[1:-1]]
       for line in file
@@ -123,6 +133,9 @@ def test_page(make_manifest):
   assert ppo[:5] == ['450', '–', '450', '50,000', '3']
   assert key[:6] == ['–', '–', '–', '50,000', '–', '–']
   assert "'--env=minigrid:MiniGrid-DoorKey-6x6-v0?one_hot=true'" in key[6]
+  policies = f'{manifest.directory}/policies'
+  best = loading.read(launch.find_in_zoo(f'dqn/{_CARTPOLE}', policies))
+  assert best.identity['seed'] == 3
 
 
 @pytest.mark.chaos
@@ -153,6 +166,8 @@ def test_two_cells_one_after_the_other(run_command, monkeypatch, tmp_path):
     assert run.state == 'done'
     assert run.cpu_seconds and run.last
     assert f'| {run.agent} | 1 | {run.last.episode_return:.4g} |' in page
+    directory = launch.find_in_zoo(f'{run.agent}/catch', 'here/policies')
+    assert launch.load_policy(directory).steps == run.last.steps
 
 
 def test_cpu_time_is_unknown_after_a_killed_start(tmp_path):
