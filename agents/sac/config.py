@@ -188,7 +188,12 @@ class SACConfig(replay_config.HindsightConfig):
 
 PRESETS = {
   # Our settings, with one learner step per 2 steps: see docs/results.md.
-  'dm_control': {'learning_rate': 1e-3, 'samples_per_insert': 128.0},
+  'dm_control': {
+    'learning_rate': 1e-3,
+    'samples_per_insert': 128.0,
+    'normalize_observations': True,
+    'normalize_rewards': True,
+  },
   # arXiv:2101.05982, section 3: 20 learner steps per environment step.
   'redq': {
     'num_critics': 10,
