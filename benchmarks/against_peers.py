@@ -14,10 +14,9 @@ The speed is the difference between a short and a long run, over whole processes
 with all threads and children, so that start and compilation cancel out, in
 environment steps per second of processor time and per second. Cases named
 `start_` measure the first update instead, from the start of the process,
-imports included: processor time, time and memory. Cases named `solve_` measure
-whole runs until an evaluation reaches a return, with another seed each round.
-Repertory is measured right before and after each peer, and a ratio is that of
-the mean of the two to the peer.
+imports included: processor time, time and memory. Repertory is measured right
+before and after each peer, and a ratio is that of the mean of the two to the
+peer.
 """
 
 import collections
@@ -65,29 +64,20 @@ Costs = Mapping[str, float]
 
 _SPEED: Sequence[str] = 'steps per CPU s', 'steps per s'
 _START: Sequence[str] = 'CPU s', 's', 'MiB'
-_SOLVE: Sequence[str] = 'CPU s', 's', 'steps', 'solved'
-_DIGITS = {
-  **dict.fromkeys((*_SPEED, 'MiB', 'steps'), 0),
-  **dict.fromkeys(('CPU s', 's', 'solved'), 1),
-}
+_DIGITS = {**dict.fromkeys((*_SPEED, 'MiB'), 0), 'CPU s': 1, 's': 1}
 
 
-def measure(
-  run: peer_cases.Run, machine: peer_processes.Machine, seed: int
-) -> Costs:
+def measure(run: peer_cases.Run, machine: peer_processes.Machine) -> Costs:
   """Measures a run, and prints the result.
 
   Returns:
     Environment steps per second of processor time and per second. With a short
     run only, those seconds from the start of the process until the first
-    update, and the memory (PSS) then. Of a run until a return is reached, those
-    seconds, the steps, and whether it was reached.
+    update, and the memory (PSS) then.
 
   Raises:
     CannotRunError: If the run fails, exceeds the time limit or is too short.
   """
-  if 'solved_at' in run.settings:
-    return _measure_solving(run, machine, seed)
   few, *rest = run.steps
   many = [few + round(_SCALE.value * (steps - few)) for steps in rest]
   short, *long = (
@@ -112,54 +102,38 @@ def measure(
   return found
 
 
-def _measure_solving(
-  run: peer_cases.Run, machine: peer_processes.Machine, seed: int
-) -> Costs:
-  settings = {**run.settings, 'seed': seed}
-  costs = peer_processes.run(run.library, settings, run.steps[0], machine)
-  report = costs.report['steps'], float(costs.report['solved'])
-  found = dict(zip(_SOLVE, (costs.cpu_seconds, costs.seconds, *report)))
-  cells = ', '.join(f'{value:,.1f} {name}' for name, value in found.items())
-  print(f'{run.name}, seed {seed}: {cells}', flush=True)
-  return found
-
-
 def compare(case: peer_cases.Case, machine: peer_processes.Machine) -> None:
   """Measures ours, a peer, ours and so on, in rounds, and prints tables."""
   print(f'{case.title} …', flush=True)
   found, ratios = (collections.defaultdict(list) for _ in range(2))
   left_out: dict[str, str] = {}
 
-  def measure_all(runs: Sequence[peer_cases.Run], seed: int) -> list[Costs]:
-    costs = [measure(run, machine, seed) for run in runs]
+  def measure_all(runs: Sequence[peer_cases.Run]) -> list[Costs]:
+    costs = [measure(run, machine) for run in runs]
     for run, one in zip(runs, costs):
       found[run.name,].append(one)
     return costs
 
-  def measure_round(seed: int) -> None:
-    before = measure_all(case.ours, seed)
+  def measure_round() -> None:
+    before = measure_all(case.ours)
     for run in case.peers:
       if run.name in left_out:
         continue
       try:
-        [costs] = measure_all([run], seed)
+        [costs] = measure_all([run])
       except peer_processes.CannotRunError as error:
         left_out[run.name] = str(error)
         continue
-      after = measure_all(case.ours, seed)
+      after = measure_all(case.ours)
       for one, a, b in zip(case.ours, before, after):
         ratios[one.name, run.name].append(
-          {
-            key: (a[key] + b[key]) / 2 / costs[key]
-            for key in costs
-            if key != 'solved'
-          }
+          {key: (a[key] + b[key]) / 2 / costs[key] for key in costs}
         )
       before = after
 
   try:
-    for seed in range(1, _ROUNDS.value + 1):
-      measure_round(seed)
+    for _ in range(_ROUNDS.value):
+      measure_round()
   except peer_processes.CannotRunError as error:
     print(f'Ended early: the reference, {error}', flush=True)
   print_table(case.title, ['run by'], found, _DIGITS)

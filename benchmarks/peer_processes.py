@@ -30,6 +30,7 @@ _REQUIREMENTS = {
   'stable_baselines3': (
     *_BASELINES,
     'ale-py==0.12.1',
+    'box2d==2.3.10',
     'opencv-python-headless',
   ),
   'sbx': (

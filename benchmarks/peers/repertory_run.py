@@ -1,7 +1,8 @@
 """Training with Repertory, in the topology `single` by default.
 
 With `one_by_one`, environments are stepped in a loop, as by the `DummyVecEnv`
-of Stable-Baselines3, and not as arrays.
+of Stable-Baselines3, and not as arrays. With `final_seeds`, the policy is
+evaluated during the run and at its end.
 """
 
 import dataclasses
@@ -9,9 +10,11 @@ import json
 import sys
 import tempfile
 
+import final_evaluation
 import reports
 
 from repertory import launch
+from repertory.environments.batches import batch
 from repertory.environments.registry import registry
 from repertory.launch.experiments import callbacks
 
@@ -21,6 +24,49 @@ class _OneByOne(registry.EnvironmentFactory):
 
   def __call__(self, seed):
     return super().__call__(seed)
+
+
+class _SeededEvaluations:
+  """Makes evaluation environments with given seeds, stepped in a loop."""
+
+  def __init__(self, name, seeds):
+    self._make = registry.EnvironmentFactory(name)
+    self._seeds = seeds
+
+  def __call__(self, seed):
+    return self._make(seed)
+
+  def make_batch(self, seeds):
+    chosen = self._seeds[: len(seeds)]
+    return batch.EnvironmentBatch([self._make(seed) for seed in chosen])
+
+
+class _EvaluationReports(callbacks.Callback):
+  """Reports each evaluation during the run."""
+
+  def __init__(self, report):
+    self._report = report
+
+  def on_evaluation(self, evaluation):
+    self._report.add_evaluation(evaluation.steps, evaluation.mean_return)
+
+
+def _make_settings(case, report):
+  """Returns settings of a run with a preset and evaluations, or without."""
+  if 'preset' not in case:
+    return {
+      'environments_per_actor': case['environments'],
+      'evaluation_episodes': 0,
+    }
+  return {
+    'preset': case['preset'],
+    'evaluation_episodes': case['evaluation_episodes'],
+    'evaluation_period': case['evaluation_period'],
+    'evaluation_environment_factory': _SeededEvaluations(
+      case['environment'], case['evaluation_seeds']
+    ),
+    'callbacks': [_EvaluationReports(report)],
+  }
 
 
 def _report_first_update(builder, report):
@@ -51,14 +97,9 @@ def main():
       directory=directory,
       seed=case['seed'],
       num_actors=case.get('num_actors', 1),
-      environments_per_actor=case['environments'],
-      evaluation_episodes=case.get('evaluation_episodes', 0),
-      evaluation_period=case.get('evaluation_period'),
       checkpoint_replay=False,
+      **_make_settings(case, report),
     )
-    if 'solved_at' in case:
-      stop_when = callbacks.StopAtReturn(case['solved_at'])
-      experiment = dataclasses.replace(experiment, stop_when=stop_when)
     if case.get('one_by_one'):
       factory = _OneByOne(case['environment'])
       experiment = dataclasses.replace(experiment, environment_factory=factory)
@@ -66,7 +107,12 @@ def main():
     topology = case.get('topology', 'single')
     launch_type = 'local_mp' if topology == 'distributed' else 'local_mt'
     result = launch.run(experiment, topology, launch_type, display=False)
-  report.write(steps=result.status.steps, solved=bool(result.stopped_early))
+    report.write(steps=result.status.steps)
+    if 'final_seeds' in case:
+      act = launch.load_policy(directory).act
+      name = case['environment'].partition(':')[2]
+      returns = final_evaluation.evaluate(act, name, case['final_seeds'])
+      report.write(returns=returns)
 
 
 if __name__ == '__main__':

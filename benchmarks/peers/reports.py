@@ -44,11 +44,18 @@ class Report:
     self._path = case['report']
     self._started = case['started']
     self._root = os.getpid()
+    self._evaluations = []
 
   def write(self, **values):
     """Adds a line."""
     with open(self._path, 'a') as file:
       file.write(json.dumps(values) + '\n')
+
+  def add_evaluation(self, steps, mean_return):
+    """Reports an evaluation, with the processor time of the run so far."""
+    cpu_seconds, _ = _measure_tree(self._root)
+    self._evaluations.append((steps, float(mean_return), cpu_seconds))
+    self.write(evaluations=self._evaluations)
 
   def report_first_update(self, owner, method):
     """Reports the costs when a method of `owner` first returns."""

@@ -1,12 +1,14 @@
 """Training with Stable-Baselines3, or with SBX, which has the same interface.
 
-Runs in its own virtual environment.
+Runs in its own virtual environment. With `final_seeds`, the policy is evaluated
+during the run and at its end. A setting such as 'lin_0.2' is annealed to 0.
 """
 
 import importlib
 import json
 import sys
 
+import final_evaluation
 import gymnasium
 import numpy as np
 import reports
@@ -14,6 +16,7 @@ import torch
 from stable_baselines3.common import (
   callbacks,
   env_util,
+  evaluation,
   noise,
   torch_layers,
   vec_env,
@@ -38,9 +41,14 @@ class _SharedLayers(torch_layers.BaseFeaturesExtractor):
 def _make_environments(case):
   """Returns a batch, stepped in a loop, and the matching kind of policy."""
   if not case['environment'].startswith('ALE/'):
-    return env_util.make_vec_env(
+    environments = env_util.make_vec_env(
       case['environment'], n_envs=case['environments'], seed=case['seed']
-    ), 'MlpPolicy'
+    )
+    if case.get('normalize'):
+      environments = vec_env.VecNormalize(
+        environments, gamma=case['settings']['gamma']
+      )
+    return environments, 'MlpPolicy'
   gymnasium.register_envs(importlib.import_module('ale_py'))
   # The wrapper skips frames; Repertory's has no sticky actions.
   environments = env_util.make_atari_env(
@@ -53,13 +61,61 @@ def _make_environments(case):
   return vec_env.VecFrameStack(environments, n_stack=4), 'CnnPolicy'
 
 
+class _Evaluations(callbacks.BaseCallback):
+  """Reports evaluations between updates and rollouts, and at the end."""
+
+  def __init__(self, case, report):
+    super().__init__()
+    self._period = self._next_at = case['evaluation_period']
+    self._num_episodes = case['evaluation_episodes']
+    self._report = report
+    seeds = case['evaluation_seeds']
+    self._environments, _ = _make_environments(
+      case | {'environments': len(seeds), 'seed': seeds[0]}
+    )
+    if case.get('normalize'):
+      self._environments.training = self._environments.norm_reward = False
+
+  def _on_step(self):
+    return True
+
+  def _on_rollout_start(self):
+    if self.model.num_timesteps >= self._next_at:
+      self._evaluate()
+
+  def _on_training_end(self):
+    self._evaluate()
+
+  def _evaluate(self):
+    steps = self.model.num_timesteps
+    self._next_at = self._period * (steps // self._period + 1)
+    vec_env.sync_envs_normalization(self.training_env, self._environments)
+    mean_return, _ = evaluation.evaluate_policy(
+      self.model, self._environments, self._num_episodes
+    )
+    self._report.add_evaluation(steps, mean_return)
+
+
+def _parse_schedule(value):
+  """Returns the function of a value such as 'lin_0.2', in rl-zoo3's notation.
+
+  Other values are returned unchanged.
+  """
+  if not (isinstance(value, str) and value.startswith('lin_')):
+    return value
+  start = float(value.removeprefix('lin_'))
+  return lambda remaining: remaining * start
+
+
 def main():
   """Runs the training described by the argument, a JSON object."""
   case = json.loads(sys.argv[1])
   report = reports.Report(case)
   torch.set_num_threads(1)  # Two take up to four times as long.
   environments, policy = _make_environments(case)
-  settings = dict(case['settings'])
+  settings = {
+    name: _parse_schedule(value) for name, value in case['settings'].items()
+  }
   if sizes := case.get('shared_sizes'):
     settings['policy_kwargs'] = {
       'features_extractor_class': _SharedLayers,
@@ -76,23 +132,22 @@ def main():
     settings['device'] = 'cpu'
   model = algorithm(policy, environments, seed=case['seed'], **settings)
   report.report_first_update(model, 'train')
-  callback = None
-  if 'solved_at' in case:
-    callback = callbacks.EvalCallback(
-      _make_environments(case | {'environments': 1})[0],
-      callback_on_new_best=callbacks.StopTrainingOnRewardThreshold(
-        case['solved_at']
-      ),
-      n_eval_episodes=case['evaluation_episodes'],
-      eval_freq=case['evaluation_period'] // case['environments'],
-      verbose=0,
-    )
-  model.learn(case['steps'], callback)
-  report.write(
-    steps=model.num_timesteps,
-    solved=callback is not None
-    and callback.best_mean_reward >= case['solved_at'],
+  if 'final_seeds' not in case:
+    model.learn(case['steps'])
+    report.write(steps=model.num_timesteps)
+    return
+  model.learn(case['steps'], _Evaluations(case, report))
+  report.write(steps=model.num_timesteps)
+
+  def act(observations):
+    if normalizer := model.get_vec_normalize_env():
+      observations = normalizer.normalize_obs(observations)
+    return model.predict(observations, deterministic=True)[0]
+
+  returns = final_evaluation.evaluate(
+    act, case['environment'], case['final_seeds']
   )
+  report.write(returns=returns)
 
 
 if __name__ == '__main__':

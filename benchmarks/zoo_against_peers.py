@@ -1,0 +1,315 @@
+"""Presets by environment compared with Stable-Baselines3 under rl-zoo3.
+
+    .venv/bin/python benchmarks/zoo_against_peers.py --output=zoo.jsonl
+
+Repertory trains with `--preset=auto`, Stable-Baselines3 with the settings of
+rl-zoo3 (`hyperparams/ppo.yml` and `sac.yml`), which include gSDE for SAC on
+MountainCarContinuous; Repertory has none. Both train for the same steps, with
+the same seeds, in one process each, with the same cores, one by default.
+Repertory's checkpoints omit the replay tables; Stable-Baselines3 saves nothing.
+
+Both are evaluated after the same steps, by the mean return of 20 greedy
+episodes in ten environments, which have the same seeds on both sides and are
+stepped one by one. Processor time is that of the process with all its threads
+and children, imports and evaluations included, at the first evaluation that
+reaches the threshold. The return is that of the policy at the end, over the
+same 100 episodes, by `peers/final_evaluation.py` on both sides.
+
+Each run adds a line of JSON to `--output`, and runs that it contains are
+skipped, so the same command resumes. The table of all seeds in it is printed at
+the end, in Markdown.
+"""
+
+import json
+import math
+import os
+import pathlib
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import figures
+import peer_processes
+from absl import app, flags
+
+from repertory.launch.results import aggregates
+
+_CASES = flags.DEFINE_list(
+  'cases', None, 'Names of the cases to run; default all.'
+)
+_SEEDS = flags.DEFINE_integer(
+  'seeds', 5, 'Number of seeds, from 0.', lower_bound=1
+)
+_SCALE = flags.DEFINE_float(
+  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
+)
+_CORES = flags.DEFINE_integer(
+  'cores', 1, 'Cores per run; 0 for all.', lower_bound=0
+)
+_SECONDS = flags.DEFINE_float(
+  'seconds', 14_400.0, 'Time limit of a run.', lower_bound=1.0
+)
+_PYTHON = flags.DEFINE_string(
+  'peer_python', None, 'Python of the peer; default `python3.11` or `python3`.'
+)
+_OUTPUT = flags.DEFINE_string('output', None, 'File of results.', required=True)
+
+_LIBRARIES = {
+  'repertory': 'Repertory',
+  'stable_baselines3': 'Stable-Baselines3',
+}
+_EPISODES, _ENVIRONMENTS, _FINAL_EPISODES = 20, 10, 100
+_HEADINGS = (
+  'Task', 'Steps', *(f'Return, {name}' for name in _LIBRARIES.values()),
+  'Threshold', *(f'To it, {name}' for name in _LIBRARIES.values()), 'Ratio',
+)  # fmt: skip
+
+Key = tuple[str, str, int, int]  # Case, library, steps, seed.
+Record = Mapping[str, Any]
+
+
+class Case(NamedTuple):
+  """A task in the zoos of both libraries.
+
+  Attributes:
+    algorithm: Class in Stable-Baselines3; in lower case, Repertory's agent.
+    environment: Id in Gymnasium.
+    max_steps: Environment steps.
+    evaluation_period: Steps between evaluations: a multiple of the rollouts of
+      both libraries, so that as many updates have been made.
+    threshold: Mean return at which the task counts as solved.
+    settings: Arguments of `algorithm` in Stable-Baselines3.
+    environments: Number of environments there.
+    normalize: Whether observations and rewards are normalized there.
+  """
+
+  algorithm: str
+  environment: str
+  max_steps: int
+  evaluation_period: int
+  threshold: float
+  settings: Mapping[str, Any]
+  environments: int = 1
+  normalize: bool = False
+
+  @property
+  def title(self) -> str:
+    name = f'{self.algorithm}, {self.environment}'
+    if self.settings.get('use_sde'):
+      name += ' (gSDE in Stable-Baselines3 only)'
+    return name
+
+  @property
+  def steps(self) -> int:
+    return round(self.max_steps * _SCALE.value)
+
+
+# Thresholds are those of Gymnasium's registry, `reward_threshold`. Pendulum has
+# none: there it is two standard errors of an evaluation below -157 ± 89, the
+# return and its deviation over episodes in rl-zoo3's benchmark.md.
+CASES = {
+  'ppo_cartpole': Case(
+    'PPO', 'CartPole-v1', 100_000, 2_048, 475.0,
+    {
+      'n_steps': 32, 'batch_size': 256, 'gae_lambda': 0.8, 'gamma': 0.98,
+      'n_epochs': 20, 'ent_coef': 0.0, 'learning_rate': 'lin_0.001',
+      'clip_range': 'lin_0.2',
+    },
+    environments=8,
+  ),
+  'ppo_acrobot': Case(
+    'PPO', 'Acrobot-v1', 1_000_000, 16_384, -100.0,
+    {
+      'n_steps': 256, 'gae_lambda': 0.94, 'gamma': 0.99, 'n_epochs': 4,
+      'ent_coef': 0.0,
+    },
+    environments=16, normalize=True,
+  ),
+  'ppo_mountain_car': Case(
+    'PPO', 'MountainCar-v0', 1_000_000, 16_384, -110.0,
+    {
+      'n_steps': 16, 'gae_lambda': 0.98, 'gamma': 0.99, 'n_epochs': 4,
+      'ent_coef': 0.0,
+    },
+    environments=16, normalize=True,
+  ),
+  'ppo_lunar_lander': Case(
+    'PPO', 'LunarLander-v3', 1_000_000, 32_768, 200.0,
+    {
+      'n_steps': 1024, 'batch_size': 64, 'gae_lambda': 0.98, 'gamma': 0.999,
+      'n_epochs': 4, 'ent_coef': 0.01,
+    },
+    environments=16,
+  ),
+  'sac_pendulum': Case(
+    'SAC', 'Pendulum-v1', 20_000, 1_000, -200.0, {'learning_rate': 1e-3}
+  ),
+  'sac_mountain_car': Case(
+    'SAC', 'MountainCarContinuous-v0', 50_000, 2_048, 90.0,
+    {
+      'learning_rate': 3e-4, 'buffer_size': 50_000, 'batch_size': 512,
+      'ent_coef': 0.1, 'train_freq': 32, 'gradient_steps': 32,
+      'gamma': 0.9999, 'tau': 0.01, 'learning_starts': 0, 'use_sde': True,
+      'policy_kwargs': {'log_std_init': -3.67, 'net_arch': [64, 64]},
+    },
+  ),
+}  # fmt: skip
+
+
+def run(
+  case: Case, library: str, seed: int, machine: peer_processes.Machine
+) -> Record:
+  """Trains and evaluates in a process of the library.
+
+  Returns:
+    `evaluations`, each of steps, mean return and processor seconds; `returns`
+    of the policy at the end; and `steps`.
+
+  Raises:
+    CannotRunError: If it fails or exceeds the time limit.
+  """
+  first = 10_000 * (seed + 1)  # No seed of a training environment.
+  settings: dict[str, Any] = {
+    'seed': seed,
+    'evaluation_period': case.evaluation_period,
+    'evaluation_episodes': _EPISODES,
+    'evaluation_seeds': [first + i for i in range(_ENVIRONMENTS)],
+    'final_seeds': [first + 1_000 + i for i in range(_FINAL_EPISODES)],
+  }
+  if library == 'repertory':
+    settings |= {
+      'agent': case.algorithm.lower(),
+      'environment': f'gym:{case.environment}',
+      'preset': 'auto',
+      'settings': {},
+    }
+  else:
+    settings |= {
+      'algorithm': case.algorithm,
+      'environment': case.environment,
+      'environments': case.environments,
+      'normalize': case.normalize,
+      'settings': case.settings,
+    }
+  report = peer_processes.run(library, settings, case.steps, machine).report
+  return {name: report[name] for name in ('steps', 'evaluations', 'returns')}
+
+
+def read(path: pathlib.Path) -> dict[Key, Record]:
+  """Returns the records of a file of results; none if it does not exist."""
+  lines = path.read_text().splitlines() if path.exists() else []
+  records = map(json.loads, lines)
+  return {
+    (one['case'], one['library'], one['max_steps'], one['seed']): one
+    for one in records
+  }
+
+
+def run_missing(
+  names: Sequence[str], machine: peer_processes.Machine, path: pathlib.Path
+) -> None:
+  """Makes the runs that the file lacks, and appends their results.
+
+  Failed ones are printed, and tried again by the next command.
+  """
+  done = read(path)
+  keys = [
+    (name, library, CASES[name].steps, seed)
+    for seed in range(_SEEDS.value)
+    for name in names
+    for library in _LIBRARIES
+  ]
+  for key in keys:
+    if key in done:
+      continue
+    name, library, steps, seed = key
+    title = f'{name}, {_LIBRARIES[library]}, seed {seed}'
+    try:
+      found = run(CASES[name], library, seed, machine)
+    except peer_processes.CannotRunError as error:
+      print(f'Failed: {title}: {error}', flush=True)
+      continue
+    record = {
+      'case': name, 'library': library, 'max_steps': steps, 'seed': seed,
+      **found,
+    }  # fmt: skip
+    with path.open('a') as file:
+      file.write(json.dumps(record) + '\n')
+    mean_return = statistics.mean(found['returns'])
+    cpu_seconds = found['evaluations'][-1][2]
+    print(f'{title}: {mean_return:.1f}, {cpu_seconds:.1f} CPU s', flush=True)
+
+
+def crossing(record: Record, threshold: float) -> tuple[float, float]:
+  """Returns the processor seconds and steps until a threshold is reached.
+
+  Infinite if no evaluation reaches it.
+  """
+  reached = (
+    (seconds, steps)
+    for steps, mean_return, seconds in record['evaluations']
+    if mean_return >= threshold
+  )
+  return next(reached, (math.inf, math.inf))
+
+
+def make_row(name: str, records: Mapping[Key, Record]) -> list[str]:
+  """Returns the cells of a case, over the seeds of each library."""
+  case = CASES[name]
+  returns, costs, medians = [], [], []
+  for library in _LIBRARIES:
+    chosen = [
+      record for key, record in records.items()
+      if key[:3] == (name, library, case.steps)
+    ]  # fmt: skip
+    if not chosen:
+      return [case.title, f'{case.steps:,}', *('–' for _ in _HEADINGS[2:])]
+    means = [statistics.mean(record['returns']) for record in chosen]
+    low, high = aggregates.bootstrap_interval(means, aggregates.mean)
+    interval = '' if math.isnan(low) else f' ({low:.1f} to {high:.1f})'
+    returns.append(f'{statistics.mean(means):.1f}{interval}')
+    reached = [crossing(record, case.threshold) for record in chosen]
+    seconds, steps = (statistics.median(values) for values in zip(*reached))
+    medians.append(seconds)
+    cost = f'{seconds:.1f} s, {steps:,.0f} steps, '
+    num_reached = sum(math.isfinite(one) for one, _ in reached)
+    costs.append(
+      f'{cost if math.isfinite(seconds) else ""}{num_reached} of {len(reached)}'
+    )
+  ratio = f'{medians[0] / medians[1]:.2f}'
+  if not all(map(math.isfinite, medians)):
+    ratio = '–'
+  return [
+    case.title, f'{case.steps:,}', *returns, f'{case.threshold:g}', *costs,
+    ratio,
+  ]  # fmt: skip
+
+
+def main(_) -> None:
+  """Prints the processor and versions, makes the runs, and prints the table."""
+  names = _CASES.value or list(CASES)
+  if unknown := sorted(set(names) - set(CASES)):
+    raise app.UsageError(
+      f'--cases must be of {", ".join(CASES)}; got {", ".join(unknown)}.'
+    )
+  path = pathlib.Path(_OUTPUT.value)
+  if not path.parent.is_dir():
+    raise app.UsageError(
+      f'--output must be in an existing folder, got {path}. Create '
+      f'{path.parent}.'
+    )
+  machine = peer_processes.Machine(
+    _CORES.value, _SECONDS.value, _PYTHON.value, None, None
+  )
+  print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
+  for library in _LIBRARIES:
+    print(library, peer_processes.versions(library, machine), flush=True)
+  run_missing(names, machine, path)
+  records = read(path)
+  rows = [_HEADINGS, ['---'] * len(_HEADINGS)]
+  rows += [make_row(name, records) for name in names]
+  print('\n'.join(f'| {" | ".join(row)} |' for row in rows))
+
+
+if __name__ == '__main__':
+  app.run(main)
