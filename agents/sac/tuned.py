@@ -15,8 +15,12 @@ TUNED = (
     environments={'gym:Pendulum-v1': -157.0},
     patterns=('gym:Pendulum-v*', 'tensor:pendulum'),
     steps=20_000,
-    source='the defaults, docs/agents/sac.md',
+    source=_ZOO,
     reference=_BENCHMARK,
+    settings={
+      'learning_rate': 1e-3,
+      'temperature_learning_rate': 1e-3,
+    },
   ),
   TunedPreset(
     environments={'gym:MountainCarContinuous-v0': 94.7},
