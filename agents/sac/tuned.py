@@ -88,7 +88,7 @@ TUNED = (
       f'{_CONTROL}cartpole/swingup': 835.0,
       f'{_CONTROL}finger/spin': 762.4,
     },
-    steps=100_000,
+    steps=150_000,
     source='the preset dm_control, docs/results.md',
     reference=_TDMPC,
     base='dm_control',
