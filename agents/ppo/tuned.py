@@ -182,7 +182,7 @@ TUNED = (
   TunedPreset(
     environments={'bsuite:catch/0': None, 'bsuite:cartpole/0': None},
     patterns=('bsuite:catch*/*', 'bsuite:cartpole*/*'),
-    steps=100_000,
+    steps=300_000,
     source='the defaults',
   ),
   TunedPreset(
