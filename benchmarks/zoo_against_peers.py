@@ -1,4 +1,4 @@
-"""Presets by environment compared with Stable-Baselines3 under rl-zoo3.
+"""Learning compared with Stable-Baselines3 under rl-zoo3, and with PureJaxRL.
 
     .venv/bin/python benchmarks/zoo_against_peers.py --output=zoo.jsonl
 
@@ -15,9 +15,15 @@ and children, imports and evaluations included, at the first evaluation that
 reaches the threshold. The return is that of the policy at the end, over the
 same 100 episodes, by `peers/final_evaluation.py` on both sides.
 
+PureJaxRL's PPO runs beside PPO in `anakin`, with the settings of its examples
+on both sides. It has no greedy evaluations, so the return is that of training:
+after each percent of the steps, the mean over the episodes that ended in the
+latest 5 % of the steps. Its script is that of a checkout, `purejaxrl` in the
+folder of `--checkouts`; without one, its cases are omitted.
+
 Each run adds a line of JSON to `--output`, and runs that it contains are
-skipped, so the same command resumes. The table of all seeds in it is printed at
-the end, in Markdown.
+skipped, so the same command resumes. The tables of all seeds in it are printed
+at the end, in Markdown, one per peer.
 """
 
 import json
@@ -52,24 +58,23 @@ _SECONDS = flags.DEFINE_float(
 _PYTHON = flags.DEFINE_string(
   'peer_python', None, 'Python of the peer; default `python3.11` or `python3`.'
 )
+_CHECKOUTS = flags.DEFINE_string(
+  'checkouts', None, 'Folder with a checkout `purejaxrl`.'
+)
 _OUTPUT = flags.DEFINE_string('output', None, 'File of results.', required=True)
 
 _LIBRARIES = {
   'repertory': 'Repertory',
   'stable_baselines3': 'Stable-Baselines3',
+  'purejaxrl': 'PureJaxRL',
 }
 _EPISODES, _ENVIRONMENTS, _FINAL_EPISODES = 20, 10, 100
-_HEADINGS = (
-  'Task', 'Steps', *(f'Return, {name}' for name in _LIBRARIES.values()),
-  'Threshold', *(f'To it, {name}' for name in _LIBRARIES.values()), 'Ratio',
-)  # fmt: skip
-
 Key = tuple[str, str, int, int]  # Case, library, steps, seed.
 Record = Mapping[str, Any]
 
 
 class Case(NamedTuple):
-  """A task in the zoos of both libraries.
+  """A task in the zoos of Repertory and of Stable-Baselines3.
 
   Attributes:
     algorithm: Class in Stable-Baselines3; in lower case, Repertory's agent.
@@ -92,6 +97,8 @@ class Case(NamedTuple):
   environments: int = 1
   normalize: bool = False
 
+  peer = 'stable_baselines3'
+
   @property
   def title(self) -> str:
     name = f'{self.algorithm}, {self.environment}'
@@ -99,15 +106,104 @@ class Case(NamedTuple):
       name += ' (gSDE in Stable-Baselines3 only)'
     return name
 
+  def settings_of(self, library: str, seed: int) -> dict[str, Any]:
+    """Returns the settings of the library's script."""
+    first = 10_000 * (seed + 1)  # No seed of a training environment.
+    settings: dict[str, Any] = {
+      'evaluation_period': self.evaluation_period,
+      'evaluation_episodes': _EPISODES,
+      'evaluation_seeds': [first + i for i in range(_ENVIRONMENTS)],
+      'final_seeds': [first + 1_000 + i for i in range(_FINAL_EPISODES)],
+    }
+    if library == 'repertory':
+      return settings | {
+        'agent': self.algorithm.lower(),
+        'environment': f'gym:{self.environment}',
+        'preset': 'auto',
+        'settings': {},
+      }
+    return settings | {
+      'algorithm': self.algorithm,
+      'environment': self.environment,
+      'environments': self.environments,
+      'normalize': self.normalize,
+      'settings': self.settings,
+    }
+
+
+class CompiledCase(NamedTuple):
+  """A task of PPO in PureJaxRL, and in Repertory's `anakin`.
+
+  Both have unrolls of 128 steps, 4 epochs, and a learning rate that decays
+  linearly to 0.
+
+  Attributes:
+    game: Id in gymnax.
+    environment: Name of the same environment in Repertory.
+    max_steps: Environment steps.
+    threshold: Mean return of training at which the task counts as solved.
+    environments: Number of environments.
+    num_minibatches: Number of minibatches per epoch.
+    learning_rate: Initial learning rate.
+    activation: Activation function in PureJaxRL.
+    network: Import path of a function that makes Repertory's network; '' for
+      PPO's own, which has tanh.
+  """
+
+  game: str
+  environment: str
+  max_steps: int
+  threshold: float
+  environments: int
+  num_minibatches: int
+  learning_rate: float
+  activation: str = 'tanh'
+  network: str = ''
+
+  peer = 'purejaxrl'
+
   @property
-  def steps(self) -> int:
-    return round(self.max_steps * _SCALE.value)
+  def title(self) -> str:
+    return f'PPO, {self.game}'
+
+  def settings_of(self, library: str, seed: int) -> dict[str, Any]:
+    """Returns the settings of the library's script."""
+    del seed
+    if library == 'purejaxrl':
+      return {
+        'reports_returns': True,
+        'ENV_NAME': self.game,
+        'NUM_ENVS': self.environments,
+        'NUM_STEPS': 128,
+        'UPDATE_EPOCHS': 4,
+        'NUM_MINIBATCHES': self.num_minibatches,
+        'LR': self.learning_rate,
+        'ANNEAL_LR': True,
+        'ACTIVATION': self.activation,
+      }
+    return {
+      'reports_returns': True,
+      'agent': 'ppo',
+      'environment': self.environment,
+      'environments': self.environments,
+      'topology': 'anakin',
+      'settings': {
+        'unroll_length': 128,
+        'batch_size': self.environments,
+        'num_epochs': 4,
+        'num_minibatches': self.num_minibatches,
+        'learning_rate': f'linear({self.learning_rate},0)',
+        'value_clip_epsilon': 0.2,
+      },
+      **({'network': self.network} if self.network else {}),
+    }
 
 
 # Thresholds are those of Gymnasium's registry, `reward_threshold`. Pendulum has
 # none: there it is two standard errors of an evaluation below -157 ± 89, the
-# return and its deviation over episodes in rl-zoo3's benchmark.md.
-CASES = {
+# return and its deviation over episodes in rl-zoo3's benchmark.md. MinAtar's is
+# the return of PPO in gymnax's README.
+CASES: dict[str, Case | CompiledCase] = {
   'ppo_cartpole': Case(
     'PPO', 'CartPole-v1', 100_000, 2_048, 475.0,
     {
@@ -153,11 +249,27 @@ CASES = {
       'policy_kwargs': {'log_std_init': -3.67, 'net_arch': [64, 64]},
     },
   ),
+  # The settings of its ppo.py.
+  'anakin_cartpole': CompiledCase(
+    'CartPole-v1', 'tensor:cartpole', 500_000, 475.0,
+    environments=4, num_minibatches=4, learning_rate=2.5e-4,
+  ),
+  # The settings of its examples/brax_minatar.ipynb.
+  'anakin_breakout': CompiledCase(
+    'Breakout-MinAtar', 'purejaxrl_parts:Breakout', 10_000_000, 28.0,
+    environments=64, num_minibatches=8, learning_rate=5e-3, activation='relu',
+    network='purejaxrl_parts:make_relu_network',
+  ),
 }  # fmt: skip
 
 
+def steps_of(name: str) -> int:
+  """Returns the environment steps of a case."""
+  return round(CASES[name].max_steps * _SCALE.value)
+
+
 def run(
-  case: Case, library: str, seed: int, machine: peer_processes.Machine
+  name: str, library: str, seed: int, machine: peer_processes.Machine
 ) -> Record:
   """Trains and evaluates in a process of the library.
 
@@ -168,31 +280,9 @@ def run(
   Raises:
     CannotRunError: If it fails or exceeds the time limit.
   """
-  first = 10_000 * (seed + 1)  # No seed of a training environment.
-  settings: dict[str, Any] = {
-    'seed': seed,
-    'evaluation_period': case.evaluation_period,
-    'evaluation_episodes': _EPISODES,
-    'evaluation_seeds': [first + i for i in range(_ENVIRONMENTS)],
-    'final_seeds': [first + 1_000 + i for i in range(_FINAL_EPISODES)],
-  }
-  if library == 'repertory':
-    settings |= {
-      'agent': case.algorithm.lower(),
-      'environment': f'gym:{case.environment}',
-      'preset': 'auto',
-      'settings': {},
-    }
-  else:
-    settings |= {
-      'algorithm': case.algorithm,
-      'environment': case.environment,
-      'environments': case.environments,
-      'normalize': case.normalize,
-      'settings': case.settings,
-    }
-  report = peer_processes.run(library, settings, case.steps, machine).report
-  return {name: report[name] for name in ('steps', 'evaluations', 'returns')}
+  settings = {'seed': seed, **CASES[name].settings_of(library, seed)}
+  report = peer_processes.run(library, settings, steps_of(name), machine).report
+  return {key: report[key] for key in ('steps', 'evaluations', 'returns')}
 
 
 def read(path: pathlib.Path) -> dict[Key, Record]:
@@ -214,10 +304,10 @@ def run_missing(
   """
   done = read(path)
   keys = [
-    (name, library, CASES[name].steps, seed)
+    (name, library, steps_of(name), seed)
     for seed in range(_SEEDS.value)
     for name in names
-    for library in _LIBRARIES
+    for library in ('repertory', CASES[name].peer)
   ]
   for key in keys:
     if key in done:
@@ -225,7 +315,7 @@ def run_missing(
     name, library, steps, seed = key
     title = f'{name}, {_LIBRARIES[library]}, seed {seed}'
     try:
-      found = run(CASES[name], library, seed, machine)
+      found = run(name, library, seed, machine)
     except peer_processes.CannotRunError as error:
       print(f'Failed: {title}: {error}', flush=True)
       continue
@@ -255,15 +345,15 @@ def crossing(record: Record, threshold: float) -> tuple[float, float]:
 
 def make_row(name: str, records: Mapping[Key, Record]) -> list[str]:
   """Returns the cells of a case, over the seeds of each library."""
-  case = CASES[name]
-  returns, costs, medians = [], [], []
-  for library in _LIBRARIES:
+  case, max_steps = CASES[name], steps_of(name)
+  returns, costs, medians, totals = [], [], [], []
+  for library in ('repertory', case.peer):
     chosen = [
       record for key, record in records.items()
-      if key[:3] == (name, library, case.steps)
+      if key[:3] == (name, library, max_steps)
     ]  # fmt: skip
     if not chosen:
-      return [case.title, f'{case.steps:,}', *('–' for _ in _HEADINGS[2:])]
+      return [case.title, f'{max_steps:,}', *'––––––––']
     means = [statistics.mean(record['returns']) for record in chosen]
     low, high = aggregates.bootstrap_interval(means, aggregates.mean)
     interval = '' if math.isnan(low) else f' ({low:.1f} to {high:.1f})'
@@ -276,21 +366,50 @@ def make_row(name: str, records: Mapping[Key, Record]) -> list[str]:
     costs.append(
       f'{cost if math.isfinite(seconds) else ""}{num_reached} of {len(reached)}'
     )
+    total = statistics.median(one['evaluations'][-1][2] for one in chosen)
+    totals.append(f'{total:.1f} s')
   ratio = f'{medians[0] / medians[1]:.2f}'
   if not all(map(math.isfinite, medians)):
     ratio = '–'
   return [
-    case.title, f'{case.steps:,}', *returns, f'{case.threshold:g}', *costs,
-    ratio,
+    case.title, f'{max_steps:,}', *returns, f'{case.threshold:g}', *costs,
+    ratio, *totals,
   ]  # fmt: skip
 
 
+def print_table(
+  peer: str, names: Sequence[str], records: Mapping[Key, Record]
+) -> None:
+  """Prints the cases of a peer in Markdown."""
+  pair = [_LIBRARIES[library] for library in ('repertory', peer)]
+  headings = [
+    'Task', 'Steps', *(f'Return, {name}' for name in pair), 'Threshold',
+    *(f'To it, {name}' for name in pair), 'Ratio',
+    *(f'Whole run, {name}' for name in pair),
+  ]  # fmt: skip
+  rows = [headings, ['---'] * len(headings)]
+  rows += [make_row(name, records) for name in names]
+  print('', *(f'| {" | ".join(row)} |' for row in rows), sep='\n')
+
+
 def main(_) -> None:
-  """Prints the processor and versions, makes the runs, and prints the table."""
-  names = _CASES.value or list(CASES)
+  """Prints processor and versions, makes the runs, and prints the tables."""
+  names = _CASES.value or [
+    name for name, case in CASES.items()
+    if _CHECKOUTS.value or case.peer != 'purejaxrl'
+  ]  # fmt: skip
   if unknown := sorted(set(names) - set(CASES)):
     raise app.UsageError(
       f'--cases must be of {", ".join(CASES)}; got {", ".join(unknown)}.'
+    )
+  by_peer: dict[str, list[str]] = {}
+  for name in names:
+    by_peer.setdefault(CASES[name].peer, []).append(name)
+  if 'purejaxrl' in by_peer and not _CHECKOUTS.value:
+    raise app.UsageError(
+      '--checkouts must be given for the cases '
+      f'{", ".join(by_peer["purejaxrl"])}. Clone PureJaxRL into a folder, and '
+      'name that folder.'
     )
   path = pathlib.Path(_OUTPUT.value)
   if not path.parent.is_dir():
@@ -299,16 +418,15 @@ def main(_) -> None:
       f'{path.parent}.'
     )
   machine = peer_processes.Machine(
-    _CORES.value, _SECONDS.value, _PYTHON.value, None, None
+    _CORES.value, _SECONDS.value, _PYTHON.value, _CHECKOUTS.value, None
   )
   print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
-  for library in _LIBRARIES:
+  for library in ('repertory', *by_peer):
     print(library, peer_processes.versions(library, machine), flush=True)
   run_missing(names, machine, path)
   records = read(path)
-  rows = [_HEADINGS, ['---'] * len(_HEADINGS)]
-  rows += [make_row(name, records) for name in names]
-  print('\n'.join(f'| {" | ".join(row)} |' for row in rows))
+  for peer, chosen in by_peer.items():
+    print_table(peer, chosen, records)
 
 
 if __name__ == '__main__':

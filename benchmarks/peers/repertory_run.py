@@ -2,15 +2,19 @@
 
 With `one_by_one`, environments are stepped in a loop, as by the `DummyVecEnv`
 of Stable-Baselines3, and not as arrays. With `final_seeds`, the policy is
-evaluated during the run and at its end.
+evaluated during the run and at its end. With `reports_returns`, the returns of
+training are reported. `network` is the import path of a function that replaces
+the builder's `make_network`.
 """
 
 import dataclasses
 import json
+import pkgutil
 import sys
 import tempfile
 
 import final_evaluation
+import numpy as np
 import reports
 
 from repertory import launch
@@ -51,12 +55,34 @@ class _EvaluationReports(callbacks.Callback):
     self._report.add_evaluation(evaluation.steps, evaluation.mean_return)
 
 
-def _make_settings(case, report):
+class _TrainingReturns(callbacks.Callback):
+  """Collects the returns of training, and processor time."""
+
+  def __init__(self, report):
+    self._report = report
+    self._ends, self._returns, self._times = [], [], [(0, 0.0)]
+
+  def on_episodes(self, episodes):
+    start, num_episodes = self._times[-1][0], len(episodes.returns)
+    # They come in the order of their ends.
+    ends = np.linspace(start, episodes.steps, num_episodes + 1)[1:]
+    self._ends += ends.tolist()
+    self._returns += episodes.returns.tolist()
+    self._times.append((episodes.steps, self._report.cpu_seconds()))
+
+  def write(self, steps):
+    """Reports them at the end of the run."""
+    times = [*self._times, (steps, self._report.cpu_seconds())]
+    self._report.write_training_returns(self._ends, self._returns, times)
+
+
+def _make_settings(case, report, training_returns):
   """Returns settings of a run with a preset and evaluations, or without."""
   if 'preset' not in case:
     return {
       'environments_per_actor': case['environments'],
       'evaluation_episodes': 0,
+      'callbacks': [training_returns] if case.get('reports_returns') else [],
     }
   return {
     'preset': case['preset'],
@@ -85,6 +111,7 @@ def main():
   """Runs the training described by the argument, a JSON object."""
   case = json.loads(sys.argv[1])
   report = reports.Report(case)
+  training_returns = _TrainingReturns(report)
   with tempfile.TemporaryDirectory() as directory:
     experiment = launch.make_experiment(
       case['agent'],
@@ -98,16 +125,20 @@ def main():
       seed=case['seed'],
       num_actors=case.get('num_actors', 1),
       checkpoint_replay=False,
-      **_make_settings(case, report),
+      **_make_settings(case, report, training_returns),
     )
     if case.get('one_by_one'):
       factory = _OneByOne(case['environment'])
       experiment = dataclasses.replace(experiment, environment_factory=factory)
+    if 'network' in case:
+      experiment.builder.make_network = pkgutil.resolve_name(case['network'])
     _report_first_update(experiment.builder, report)
     topology = case.get('topology', 'single')
     launch_type = 'local_mp' if topology == 'distributed' else 'local_mt'
     result = launch.run(experiment, topology, launch_type, display=False)
     report.write(steps=result.status.steps)
+    if case.get('reports_returns'):
+      training_returns.write(result.status.steps)
     if 'final_seeds' in case:
       act = launch.load_policy(directory).act
       name = case['environment'].partition(':')[2]

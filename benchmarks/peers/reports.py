@@ -7,6 +7,11 @@ import os
 import re
 import time
 
+import numpy as np
+
+# Readings of the training return, and the share of the steps each is over.
+_READINGS, _WINDOW = 100, 0.05
+
 
 def _measure_tree(root):
   """Returns the costs of a process and its descendants, ended ones included.
@@ -53,9 +58,34 @@ class Report:
 
   def add_evaluation(self, steps, mean_return):
     """Reports an evaluation, with the processor time of the run so far."""
-    cpu_seconds, _ = _measure_tree(self._root)
-    self._evaluations.append((steps, float(mean_return), cpu_seconds))
+    self._evaluations.append((steps, float(mean_return), self.cpu_seconds()))
     self.write(evaluations=self._evaluations)
+
+  def cpu_seconds(self):
+    """Returns the processor time of the run so far."""
+    return _measure_tree(self._root)[0]
+
+  def write_training_returns(self, ends, returns, times):
+    """Reports mean returns of training after each percent of the steps.
+
+    Each is over the episodes that ended in the latest 5 % of the steps. The
+    returns of the last ones are reported, too.
+
+    Args:
+      ends: Environment steps of the run at the end of each episode. [K]
+      returns: Return of each episode. [K]
+      times: Pairs of environment steps and processor seconds, in order; between
+        them, processor time is interpolated.
+    """
+    ends, returns = np.asarray(ends), np.asarray(returns)
+    steps = times[-1][0]
+    readings, latest = [], returns[:0]
+    for end in np.linspace(0, steps, _READINGS + 1)[1:]:
+      latest = returns[(ends > end - _WINDOW * steps) & (ends <= end)]
+      if len(latest):
+        cpu_seconds = np.interp(end, *zip(*times))
+        readings.append((int(end), float(latest.mean()), float(cpu_seconds)))
+    self.write(evaluations=readings, returns=latest.tolist())
 
   def report_first_update(self, owner, method):
     """Reports the costs when a method of `owner` first returns."""
