@@ -26,6 +26,7 @@ skipped, so the same command resumes. The tables of all seeds in it are printed
 at the end, in Markdown, one per peer.
 """
 
+import contextlib
 import json
 import math
 import os
@@ -282,7 +283,10 @@ def run(
   """
   settings = {'seed': seed, **CASES[name].settings_of(library, seed)}
   report = peer_processes.run(library, settings, steps_of(name), machine).report
-  return {key: report[key] for key in ('steps', 'evaluations', 'returns')}
+  found = {key: report[key] for key in ('steps', 'evaluations', 'returns')}
+  if not all(found.values()):
+    raise peer_processes.CannotRunError('It reported no return.')
+  return found
 
 
 def read(path: pathlib.Path) -> dict[Key, Record]:
@@ -368,9 +372,8 @@ def make_row(name: str, records: Mapping[Key, Record]) -> list[str]:
     )
     total = statistics.median(one['evaluations'][-1][2] for one in chosen)
     totals.append(f'{total:.1f} s')
-  ratio = f'{medians[0] / medians[1]:.2f}'
-  if not all(map(math.isfinite, medians)):
-    ratio = '–'
+  are_finite = all(map(math.isfinite, medians))
+  ratio = f'{medians[0] / medians[1]:.2f}' if are_finite else '–'
   return [
     case.title, f'{max_steps:,}', *returns, f'{case.threshold:g}', *costs,
     ratio, *totals,
@@ -398,6 +401,7 @@ def main(_) -> None:
     name for name, case in CASES.items()
     if _CHECKOUTS.value or case.peer != 'purejaxrl'
   ]  # fmt: skip
+  names = list(dict.fromkeys(names))
   if unknown := sorted(set(names) - set(CASES)):
     raise app.UsageError(
       f'--cases must be of {", ".join(CASES)}; got {", ".join(unknown)}.'
@@ -407,9 +411,8 @@ def main(_) -> None:
     by_peer.setdefault(CASES[name].peer, []).append(name)
   if 'purejaxrl' in by_peer and not _CHECKOUTS.value:
     raise app.UsageError(
-      '--checkouts must be given for the cases '
-      f'{", ".join(by_peer["purejaxrl"])}. Clone PureJaxRL into a folder, and '
-      'name that folder.'
+      '--checkouts must be a folder with a checkout `purejaxrl` for the cases '
+      f'{", ".join(by_peer["purejaxrl"])}, got nothing. Name one.'
     )
   path = pathlib.Path(_OUTPUT.value)
   if not path.parent.is_dir():
@@ -422,7 +425,8 @@ def main(_) -> None:
   )
   print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
   for library in ('repertory', *by_peer):
-    print(library, peer_processes.versions(library, machine), flush=True)
+    with contextlib.suppress(peer_processes.CannotRunError):
+      print(library, peer_processes.versions(library, machine), flush=True)
   run_missing(names, machine, path)
   records = read(path)
   for peer, chosen in by_peer.items():

@@ -182,7 +182,8 @@ def parse_settings(
   values = {}
   for field, value in settings.items():
     name, kind = f'{prefix}.{field}', kinds[field]
-    if schedules.is_schedule(value) and settings_lib.kind_of(kind) is not str:
+    is_number = settings_lib.kind_of(kind) in (int, float)
+    if is_number and schedules.is_schedule(value):
       values[field] = schedules.Schedule(value, name)
     else:
       values[field] = settings_lib.parse(name, value, kind)

@@ -187,7 +187,8 @@ class SACConfig(replay_config.HindsightConfig):
 
 
 PRESETS = {
-  # Our settings, with one learner step per 2 steps: see docs/results.md.
+  # Our settings, with one learner step per 2 steps and normalizers: see
+  # docs/results.md.
   'dm_control': {
     'learning_rate': 1e-3,
     'samples_per_insert': 128.0,

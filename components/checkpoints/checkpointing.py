@@ -282,8 +282,8 @@ def _read(path: str, check_replay: bool) -> Checkpoint:
   files = read_checksums(path)
   if STATE not in files:
     raise CheckpointError(
-      f'Checkpoint {path} must have the state of a run, got a policy alone, '
-      'which only acts. Choose another directory.'
+      f'Checkpoint {path} must have the state of a run, got only a policy. '
+      'Choose another directory.'
     )
   found = set(_list(path)) - {CHECKSUMS}
   if found != set(files):

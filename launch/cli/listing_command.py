@@ -94,7 +94,7 @@ def _environments(values, settings, positional) -> int:
     print(f'{entry.pattern:30} {entry.description}{needs}')
     for option in entry.options():
       print(f'    ?{option}')
-  print('Wrappers of all of these:')
+  print('Wrappers, options of all environments:')
   for wrapper in wrapping.WRAPPERS.values():
     option = wrapper.option
     print(f'    ?{option!s:26}{option.description}')

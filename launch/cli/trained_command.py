@@ -39,7 +39,7 @@ _ARGUMENTS = {'takes_settings': True, 'takes_arguments': True}
 @command.register(
   'evaluate',
   1,
-  'DIRECTORY [--best] [--episodes=N] [--video[=FOLDER]]',
+  'DIRECTORY|--from_zoo=AGENT/ENV [--best] [--episodes=N] [--video[=FOLDER]]',
   'Runs episodes with the evaluation policy of a trained agent.',
   (
     *flag_tables.TRAINED_FLAGS,
@@ -67,8 +67,9 @@ def _evaluate(values, settings, positional) -> int:
     )
   (trained,) = _read_trained('evaluate', values, settings, positional)
   video = values.video
-  if video is True and values.from_zoo is not None:
-    video = videos.FOLDER  # Policies are in the source tree.
+  if video is True:  # Released policies are in the source tree.
+    parent = '' if values.from_zoo is not None else trained.directory
+    video = os.path.join(parent, videos.FOLDER)
   returns = [
     episode.episode_return
     for episode in launch.trained.evaluation.evaluate(
@@ -84,8 +85,7 @@ def _evaluate(values, settings, positional) -> int:
   print(f'minimum    {min(returns):.6g}')
   print(f'maximum    {max(returns):.6g}')
   if video is not False:
-    default = os.path.join(trained.directory, videos.FOLDER)
-    print(f'videos     {default if video is True else video}')
+    print(f'videos     {video}')
   return command.DONE
 
 
@@ -158,8 +158,8 @@ def _read_trained(
 ) -> tuple[Any, ...]:
   """Returns the `Trained` of a command, and its other arguments.
 
-  The first argument, or --directory or --from_zoo, is that of a run; `others`
-  are names of further ones, new folders.
+  The first argument, --directory or --from_zoo names the run or policy;
+  `others` are names of further arguments, new folders.
   """
   if settings:
     raise ValueError(
@@ -168,16 +168,15 @@ def _read_trained(
     )
   if values.from_zoo is None and values.zoo is not None:
     raise ValueError('--zoo requires --from_zoo. Add that, or leave it out.')
-  for other in ('directory', 'best'):
-    if values.from_zoo is not None and values[other].present:
-      raise ValueError(f'--{other} must be left out with --from_zoo; got both.')
+  if values.from_zoo is not None and values['best'].present:
+    raise ValueError('--best must be left out with --from_zoo; got both.')
   given = [values.from_zoo, values.directory, *positional]
   given = [one for one in given if one is not None]
   if len(given) != 1 + len(others) or not all(given):
     raise ValueError(
-      f'Arguments must be {" ".join(["DIRECTORY", *others])}, where DIRECTORY, '
-      'or --directory or --from_zoo instead, is that of a run; got '
-      f'{" ".join(given) or "none"}.'
+      f'Arguments must be {" ".join(["DIRECTORY", *others])}, with --directory '
+      f'or --from_zoo in place of DIRECTORY or not at all, got '
+      f'{" ".join(given) or "none"}. Give only one of them.'
     )
   directory, *paths = given
   if values.from_zoo is not None:

@@ -7,8 +7,8 @@ from repertory.launch.experiments import experiment as experiment_lib
 
 _FLAGS = flag_tables.table(
   {
-    'directory': 'Directory of the zoo, with a directory for each run and the '
-    'page of results; required. An existing zoo is resumed.',
+    'directory': 'Directory of the zoo, with a directory for each run, the '
+    'page of results and the policies; required. An existing zoo is resumed.',
     'agent': 'Patterns of agents to train, such as ppo,dqn.',
     'env': 'Patterns of environments to train on, such as gym:*,minatar:*.',
     'seeds': 'Number of seeds of each agent and environment, from 0.',
@@ -28,7 +28,8 @@ _FLAGS = flag_tables.table(
   'zoo',
   3,
   '--directory=DIRECTORY [--agent=PATTERN,...] [--env=PATTERN,...]',
-  'Trains agents with their presets by environment; writes a page of results.',
+  'Trains agents with their presets by environment; writes a page of results, '
+  'and the best policies.',
   _FLAGS,
 )
 def _zoo(values, settings, positional) -> int:

@@ -100,44 +100,44 @@ class ZooPlan(plans.ListPlan):
     self._manifest = manifest
 
   def end(self, run: manifest_lib.SweepRun) -> None:
-    del run
-    write_results(self._manifest)
+    write_results(self._manifest, run.path)
 
   def conclude(self) -> list[str]:
     return [f'Results: {write_results(self._manifest)}']
 
 
-def write_results(manifest: manifest_lib.SweepManifest) -> str:
-  """Writes page and policies, each atomically; returns the page's path.
+def write_results(
+  manifest: manifest_lib.SweepManifest, ended: str | None = None
+) -> str:
+  """Writes the page atomically; returns its path.
 
-  The policy of a cell is that of the run whose last evaluation was the best.
+  The policy of a run that has `ended` is released if its last evaluation is
+  the best of its agent and environment.
   """
-  scores = results_lib.tabulate(manifest)
   path = os.path.join(manifest.directory, PAGE)
-  policies = os.path.join(manifest.directory, released.FOLDER)
   try:
     with open(f'{path}.new', 'w', encoding='utf-8') as file:
-      file.write(_make_page(manifest, scores))
+      file.write(_make_page(manifest))
     os.replace(f'{path}.new', path)
-    for score in scores:
-      best = score.group.runs[score.last.argmax()]
-      if best.last is not None:
-        released.release(policies, best.directory, best.last._asdict())
+    if ended is not None and manifest.codes[ended] == 0:
+      directory = os.path.join(manifest.directory, ended)
+      if (last := results.read(directory).last) is not None:
+        policies = os.path.join(manifest.directory, released.FOLDER)
+        released.release(policies, directory, last._asdict())
   except OSError as error:
     raise SettingError(
       'directory',
-      f'must be writable, got {manifest.directory}: {error.filename}: '
+      f'must be writable, got {manifest.directory}: {error.filename or path}: '
       f'{error.strerror}. The same command resumes the zoo.',
     ) from error
   return path
 
 
-def _make_page(
-  manifest: manifest_lib.SweepManifest,
-  found: Iterable[results.groups.Score],
-) -> str:
+def _make_page(manifest: manifest_lib.SweepManifest) -> str:
   """Returns the page of results: a row for each cell of the directory."""
-  scores = {score.group.label: score for score in found}
+  scores = {
+    score.group.label: score for score in results_lib.tabulate(manifest)
+  }
   rows = sorted(
     _row(manifest, group, scores.get(group)) for group in manifest.groups
   )

@@ -36,18 +36,22 @@ def find_in_zoo(policy: str, zoo: str | os.PathLike[str] | None = None) -> str:
   if not os.path.isdir(zoo):
     raise SettingError(
       'zoo',
-      f'must be a folder of policies; {zoo} is none. Released policies are in '
-      'docs/zoo/policies of the source tree, not in an installed package: name '
-      f'a copy of that folder, or `{FOLDER}` in the directory of a zoo.',
+      f'must be a folder of policies, got {zoo!r}. Name docs/zoo/policies of '
+      f'the source tree, which an installed package lacks, or `{FOLDER}` in '
+      'the directory of a zoo.',
     )
   agent, _, environment = policy.partition('/')
   directory = os.path.join(zoo, naming.folders(agent, environment))
   if directories.checkpoints_in(directory).newest() is not None:
     return directory
-  paths = sorted(glob.glob(os.path.join(glob.escape(zoo), '*', '*')))
+  pattern = os.path.join(glob.escape(zoo), '*', '*', directories.CHECKPOINTS)
+  paths = map(os.path.dirname, sorted(glob.glob(pattern)))
   known = [os.path.relpath(path, zoo) for path in paths]
   listed = [name for name in known if name.startswith(f'{agent}/')] or known
-  hint = did_you_mean(policy, known, 3) or f' It has {", ".join(listed)}.'
+  hint = (
+    did_you_mean(policy, known, 3)
+    or f' Policies there: {", ".join(listed) or "none"}.'
+  )
   raise SettingError(
     'policy',
     f'must be <agent>/<environment> of a policy in {zoo}, got '
@@ -58,15 +62,16 @@ def find_in_zoo(policy: str, zoo: str | os.PathLike[str] | None = None) -> str:
 def release(zoo: str, run: str, evaluation: Mapping[str, Any]) -> None:
   """Copies the newest policy of a run to a folder of policies.
 
-  A policy there is replaced, in one step, only if its return is lower.
+  A policy there is replaced, in one step, only if its return is lower. Nothing
+  happens if the run has no policy, or one of other steps than the evaluation.
 
   Args:
     zoo: Folder of policies.
-    run: Directory of the run; nothing happens if it has no checkpoint.
+    run: Directory of the run.
     evaluation: The 'episode_return' of the policy, and training 'steps'.
   """
   saved = directories.checkpoints_in(run).load_policy()
-  if saved is None:
+  if saved is None or saved.state['counts']['steps'] != evaluation['steps']:
     return
   identity = saved.state['experiment']
   folders = naming.folders(identity['agent'], identity['environment'])

@@ -106,6 +106,7 @@ class TestMakeBuilder:
         {'core': 'lstm'},
         r'Agents with this setting: impala, ppo, pqn, r2d2, vmpo\.',
       ),
+      ({'hidden_sizes': 'tuple(1,2)'}, 'hidden_sizes must be of type tuple'),
       ({'n_step': 'three'}, "config.n_step must be of type int, got 'three'"),
       ({'n_step': '0'}, 'n_step must be at least 1, got 0'),
     ],

@@ -59,7 +59,9 @@ def make_manifest(tmp_path):
       folder = tmp_path / path / 'logs'
       folder.mkdir(parents=True)
       with open(folder / 'evaluator.csv', 'w') as file:
-        csv.writer(file).writerows([('steps', 'episode_return'), (9, value)])
+        csv.writer(file).writerows(
+          [('steps', 'episode_return'), (trained_agents.STEPS, value)]
+        )
       ended = {'ended': '', 'state': 'done', 'cpu_seconds': seconds}
       text = '\n'.join(map(json.dumps, ({'begun': '', 'config': {}}, ended)))
       (folder / 'runs.jsonl').write_text(f'{text}\n')
@@ -95,16 +97,18 @@ def test_page_and_policies(make_manifest):
       'b/seed_0': (1, 7, 1),
       'b/seed_1': (None, 7, 1),
       'c/seed_0': (0, 450, 3),
-      'c/seed_1': (1, 9, 3),
+      'c/seed_1': (1, 999, 3),
     },
   )
-  for seed in range(4):
+  ended = [path for path in manifest.codes if path[0] in 'ac']
+  for path in ended:
     trained_agents.write_checkpoint(
       launch.make_experiment(
-        'dqn', _CARTPOLE, max_steps=1, seed=seed,
-        directory=f'{manifest.directory}/a/seed_{seed}',
+        {'a': 'dqn', 'c': 'ppo'}[path[0]], _CARTPOLE, max_steps=1,
+        seed=int(path[-1]), directory=f'{manifest.directory}/{path}',
       )
     )  # fmt: skip
+    zoo.write_results(manifest, path)
   with open(zoo.write_results(manifest)) as file:
     _, *rows = [
       [cell.strip() for cell in line.split('|')[1:-1]]
@@ -134,8 +138,9 @@ def test_page_and_policies(make_manifest):
   assert key[:6] == ['–', '–', '–', '50,000', '–', '–']
   assert "'--env=minigrid:MiniGrid-DoorKey-6x6-v0?one_hot=true'" in key[6]
   policies = f'{manifest.directory}/policies'
-  best = loading.read(launch.find_in_zoo(f'dqn/{_CARTPOLE}', policies))
-  assert best.identity['seed'] == 3
+  for agent, seed in (('dqn', 3), ('ppo', 0)):
+    best = loading.read(launch.find_in_zoo(f'{agent}/{_CARTPOLE}', policies))
+    assert best.identity['seed'] == seed
 
 
 @pytest.mark.chaos

@@ -214,14 +214,20 @@ def test_masks_allow_something_until_the_end():
     environments.step(np.int32([0, 0]))
 
 
-def test_masks_fit_the_actions():
-  class Wide(Rows):
+@pytest.mark.parametrize('is_nested', [False, True])
+def test_masks_fit_the_actions(is_nested):
+  mask = specs.BoundedArray((3 if is_nested else 4,), np.int8, 0, 1)
+
+  class Other(Rows):
     def observation_spec(self):
-      spec = super().observation_spec()
-      return spec | {'legal': specs.BoundedArray((4,), np.int8, 0, 1)}
+      legal = {'part': mask} if is_nested else mask
+      return super().observation_spec() | {'legal': legal}
 
   with pytest.raises(argument_checks.ArgumentError, match=r'shape \(3,\)'):
-    wrappers.ActionMask(Wide(masked='legal'), 'legal')
+    wrappers.ActionMask(Other(masked='legal'), 'legal')
+
+
+def test_continuous_actions_have_no_masks():
   with pytest.raises(argument_checks.ArgumentError, match='integers with'):
     _make('action_mask=possible')
 
