@@ -73,8 +73,8 @@ TUNED = (
   TunedPreset(
     environments={'gym:Pendulum-v1': -172.2},
     patterns=('gym:Pendulum-v*', 'tensor:pendulum'),
-    steps=100_000,
-    source=f'{_ZOO}, without gSDE',
+    steps=200_000,
+    source=f'{_ZOO}, without gSDE, annealed over twice the steps',
     reference=f'{_BENCHMARK}, with gSDE',
     settings={
       'unroll_length': 1024,
@@ -83,6 +83,7 @@ TUNED = (
       'num_minibatches': 64,
       'discount': 0.9,
       'entropy_cost': 0.0,
+      'learning_rate': 'linear(1e-3,0)',
     },
     environments_per_actor=4,
   ),
@@ -90,9 +91,9 @@ TUNED = (
     environments={'gym:LunarLanderContinuous-v3': 270.9},
     patterns=('gym:LunarLanderContinuous-v*',),
     steps=1_000_000,
-    source=_ZOO,
+    source=f'{_ZOO}, with normalizers',
     reference=f'{_BENCHMARK}, version 2',
-    settings=_LANDER,
+    settings={**_LANDER, **_NORMALIZED},
     environments_per_actor=16,
   ),
   TunedPreset(
