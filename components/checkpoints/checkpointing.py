@@ -256,7 +256,8 @@ def _write(
 ) -> None:
   """Writes all files of a checkpoint."""
   os.makedirs(folder)
-  by_file: dict[str, dict[str, np.ndarray]] = {}
+  by_file: dict[str, dict[str, np.ndarray]]
+  by_file = {} if state is None else {ARRAYS: {}}
   for name, array in arrays.items():
     file = POLICY_ARRAYS if name.startswith(_OF_POLICY) else ARRAYS
     by_file.setdefault(file, {})[name] = array
@@ -280,7 +281,7 @@ def _write_json(folder: str, name: str, content: Mapping[str, Any]) -> None:
 def _read(path: str, check_replay: bool) -> Checkpoint:
   """Reads a checkpoint; damage may raise any error."""
   files = read_checksums(path)
-  if STATE not in files:
+  if POLICY in files and STATE not in files:
     raise CheckpointError(
       f'Checkpoint {path} must have the state of a run, got only a policy. '
       'Choose another directory.'

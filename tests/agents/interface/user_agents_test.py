@@ -102,7 +102,9 @@ class TestMake:
     assert self.make({}, 'wild').n_step == 5
     config = self.make({'n_step': '7'}, 'wild')
     assert (config.n_step, config.mood) == (7, 'wild')
-    with pytest.raises(ValueError, match=r"be one of wild; .*mean 'wild'"):
+    with pytest.raises(
+      ValueError, match=r"be one of auto, wild; .*mean 'wild'"
+    ):
       self.make({}, 'wilt')
 
   @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_text_and_values():
   [
     ('rmd', {}, "^reward_model must be one of .*'rmd'. Did you mean 'rnd'"),
     (None, {'a': 1}, '^reward_model must be given with its settings a'),
-    ('rnd', {'embeding_size': 1}, r'\.embeding_size is no .*embedding_s'),
+    ('rnd', {'embeding_size': 1}, r'\.embeding_size is not a .*embedding_s'),
     ('rnd', {'embedding_size': 'x'}, r'\.embedding_size must be of type'),
     ('rnd', {'embedding_size': 0}, r'\.embedding_size must be at least 1'),
   ],
