@@ -23,7 +23,7 @@ _HEADINGS = (
   'Environment', 'Agent', 'Seeds', 'Mean return', '95 % interval', 'IQM',
   'Steps', 'CPU seconds', 'Reference', 'Command',
 )  # fmt: skip
-_INTRODUCTION = """# Zoo
+_INTRODUCTION = """# Results of the zoo
 
 Returns are those of the last evaluation of each run. Mean, 95 % bootstrap
 interval and interquartile mean (IQM) are over seeds; CPU seconds are the mean
