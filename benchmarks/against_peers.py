@@ -31,24 +31,10 @@ import rich.console
 import rich.table
 from absl import app, flags
 
-_CASES = flags.DEFINE_list(
-  'cases', None, 'Names of the cases to run; default all.'
-)
+flags.adopt_module_key_flags(peer_processes)
 _ROUNDS = flags.DEFINE_integer('rounds', 3, 'Rounds per case.', lower_bound=1)
-_SCALE = flags.DEFINE_float(
-  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
-)
-_CORES = flags.DEFINE_integer(
-  'cores', 1, 'Cores per run; 0 for all.', lower_bound=0
-)
 _SECONDS = flags.DEFINE_float(
   'seconds', 1_800.0, 'Time limit of a run.', lower_bound=1.0
-)
-_CHECKOUTS = flags.DEFINE_string(
-  'checkouts',
-  None,
-  'Folder with checkouts `cleanrl` and `purejaxrl`; without one, their rows '
-  'are omitted.',
 )
 _NEWEST = flags.DEFINE_string(
   'newest_python',
@@ -56,10 +42,6 @@ _NEWEST = flags.DEFINE_string(
   'Python with Repertory and the newest TensorFlow; without one, its rows are '
   'omitted.',
 )
-_PYTHON = flags.DEFINE_string(
-  'peer_python', None, 'Python of the peers; default `python3.11` or `python3`.'
-)
-
 Costs = Mapping[str, float]
 
 _SPEED: Sequence[str] = 'steps per CPU s', 'steps per s'
@@ -79,7 +61,9 @@ def measure(run: peer_cases.Run, machine: peer_processes.Machine) -> Costs:
     CannotRunError: If the run fails, exceeds the time limit or is too short.
   """
   few, *rest = run.steps
-  many = [few + round(_SCALE.value * (steps - few)) for steps in rest]
+  many = [
+    few + round(peer_processes.SCALE.value * (steps - few)) for steps in rest
+  ]
   short, *long = (
     peer_processes.run(run.library, run.settings, steps, machine)
     for steps in (few, *many)
@@ -174,15 +158,8 @@ def print_table(
 def main(_) -> None:
   """Prints the processor, versions, and tables for each case."""
   known = peer_cases.CASES
-  names = _CASES.value or list(known)
-  unknown = sorted(set(names) - set(known))
-  if unknown:
-    raise app.UsageError(
-      f'--cases must be of {", ".join(known)}; got {", ".join(unknown)}.'
-    )
-  machine = peer_processes.Machine(
-    _CORES.value, _SECONDS.value, _PYTHON.value, _CHECKOUTS.value, _NEWEST.value
-  )
+  names = peer_processes.choose_cases(list(known), list(known))
+  machine = peer_processes.make_machine(_SECONDS.value, _NEWEST.value)
   cases = [known[name] for name in names]
   print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
   runs = (run for case in cases for run in (*case.ours, *case.peers))

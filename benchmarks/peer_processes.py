@@ -1,4 +1,4 @@
-"""Installation of peer libraries, and processes that are measured."""
+"""Peer libraries: their installation, measured processes, and flags."""
 
 import contextlib
 import json
@@ -15,6 +15,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import figures
+from absl import app, flags
+
+CASES = flags.DEFINE_list(
+  'cases', None, 'Names of the cases to run; default all.'
+)
+SCALE = flags.DEFINE_float(
+  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
+)
+CHECKOUTS = flags.DEFINE_string(
+  'checkouts',
+  None,
+  'Folder with checkouts `cleanrl` and `purejaxrl`; without one, their cases '
+  'are omitted.',
+)
+_CORES = flags.DEFINE_integer(
+  'cores', 1, 'Cores per run; 0 for all.', lower_bound=0
+)
+_PYTHON = flags.DEFINE_string(
+  'peer_python', None, 'Python of the peers; default `python3.11` or `python3`.'
+)
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _PEERS = _HERE.parent / 'build' / 'peers'
@@ -143,6 +163,21 @@ class Machine(NamedTuple):
   python: str | None
   checkouts: str | None
   newest: str | None
+
+
+def choose_cases(known: Sequence[str], default: Sequence[str]) -> list[str]:
+  """Returns the names of --cases, each once; raises UsageError for others."""
+  names = list(dict.fromkeys(CASES.value or default))
+  if unknown := sorted(set(names) - set(known)):
+    raise app.UsageError(
+      f'--cases must be of {", ".join(known)}; got {", ".join(unknown)}.'
+    )
+  return names
+
+
+def make_machine(seconds: float, newest: str | None = None) -> Machine:
+  """Returns the resources of the flags, and those given."""
+  return Machine(_CORES.value, seconds, _PYTHON.value, CHECKOUTS.value, newest)
 
 
 def install(library: str, machine: Machine) -> str:

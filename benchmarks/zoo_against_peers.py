@@ -41,26 +41,12 @@ from absl import app, flags
 
 from repertory.launch.results import aggregates
 
-_CASES = flags.DEFINE_list(
-  'cases', None, 'Names of the cases to run; default all.'
-)
+flags.adopt_module_key_flags(peer_processes)
 _SEEDS = flags.DEFINE_integer(
   'seeds', 5, 'Number of seeds, from 0.', lower_bound=1
 )
-_SCALE = flags.DEFINE_float(
-  'scale', 1.0, 'Factor of the lengths of runs.', lower_bound=0.001
-)
-_CORES = flags.DEFINE_integer(
-  'cores', 1, 'Cores per run; 0 for all.', lower_bound=0
-)
 _SECONDS = flags.DEFINE_float(
   'seconds', 14_400.0, 'Time limit of a run.', lower_bound=1.0
-)
-_PYTHON = flags.DEFINE_string(
-  'peer_python', None, 'Python of the peer; default `python3.11` or `python3`.'
-)
-_CHECKOUTS = flags.DEFINE_string(
-  'checkouts', None, 'Folder with a checkout `purejaxrl`.'
 )
 _OUTPUT = flags.DEFINE_string('output', None, 'File of results.', required=True)
 
@@ -266,7 +252,7 @@ CASES: dict[str, Case | CompiledCase] = {
 
 def steps_of(name: str) -> int:
   """Returns the environment steps of a case."""
-  return round(CASES[name].max_steps * _SCALE.value)
+  return round(CASES[name].max_steps * peer_processes.SCALE.value)
 
 
 def run(
@@ -397,19 +383,15 @@ def print_table(
 
 def main(_) -> None:
   """Prints processor and versions, makes the runs, and prints the tables."""
-  names = _CASES.value or [
+  default = [
     name for name, case in CASES.items()
-    if _CHECKOUTS.value or case.peer != 'purejaxrl'
+    if peer_processes.CHECKOUTS.value or case.peer != 'purejaxrl'
   ]  # fmt: skip
-  names = list(dict.fromkeys(names))
-  if unknown := sorted(set(names) - set(CASES)):
-    raise app.UsageError(
-      f'--cases must be of {", ".join(CASES)}; got {", ".join(unknown)}.'
-    )
+  names = peer_processes.choose_cases(list(CASES), default)
   by_peer: dict[str, list[str]] = {}
   for name in names:
     by_peer.setdefault(CASES[name].peer, []).append(name)
-  if 'purejaxrl' in by_peer and not _CHECKOUTS.value:
+  if 'purejaxrl' in by_peer and not peer_processes.CHECKOUTS.value:
     raise app.UsageError(
       '--checkouts must be a folder with a checkout `purejaxrl` for the cases '
       f'{", ".join(by_peer["purejaxrl"])}, got nothing. Name one.'
@@ -420,9 +402,7 @@ def main(_) -> None:
       f'--output must be in an existing folder, got {path}. Create '
       f'{path.parent}.'
     )
-  machine = peer_processes.Machine(
-    _CORES.value, _SECONDS.value, _PYTHON.value, _CHECKOUTS.value, None
-  )
+  machine = peer_processes.make_machine(_SECONDS.value)
   print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
   for library in ('repertory', *by_peer):
     with contextlib.suppress(peer_processes.CannotRunError):
