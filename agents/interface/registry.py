@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 # Pattern of the names of custom agents.
 OWN = '<module>:<Builder>'
+AUTO = 'auto'  # Name of the preset that is looked up by environment.
 
 # Names of agents and settings in other libraries, and their counterparts here.
 _CLOSE_TO = {
@@ -202,7 +203,7 @@ def _find_owners(setting: str) -> str:
 def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
   if preset in agent.presets:
     return agent.presets[preset]
-  known = ', '.join(['auto', *sorted(agent.presets)])
+  known = ', '.join([AUTO, *sorted(agent.presets)])
   owners = [other.name for other in agents() if preset in other.presets]
   hint = settings_lib.did_you_mean(preset, agent.presets)
   if owners:

@@ -10,8 +10,6 @@ import importlib
 from collections.abc import Mapping
 from typing import Any
 
-AUTO = 'auto'  # Name of the preset that is looked up by environment.
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class TunedPreset:

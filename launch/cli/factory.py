@@ -92,7 +92,7 @@ def preset_of(values: flags.FlagValues) -> str | None:
 
   'auto' is returned only where settings for the environment are known.
   """
-  if values.preset == tuned_presets.AUTO:
+  if values.preset == agents_registry.AUTO:
     return None if _find_tuned(values) is None else values.preset
   return None if values.preset == NO_PRESET else values.preset
 
@@ -100,7 +100,7 @@ def preset_of(values: flags.FlagValues) -> str | None:
 def _find_tuned(values: flags.FlagValues) -> tuned_presets.TunedPreset | None:
   """Returns what 'auto' chooses: settings for learning by interaction."""
   is_offline = values.topology == offline.Offline.name
-  if values.preset != tuned_presets.AUTO or is_offline:
+  if values.preset != agents_registry.AUTO or is_offline:
     return None
   return tuned_presets.find(values.agent, values.env)
 

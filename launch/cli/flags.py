@@ -7,7 +7,7 @@ from typing import Any
 
 from absl import flags
 
-from repertory.agents.interface import tuned_presets
+from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import registry as reward_models
 from repertory.components.config import settings
 from repertory.launch.experiments import experiment as experiment_lib
@@ -177,7 +177,7 @@ _TABLES = {
     agent='dqn',
     env='catch',
     steps=10_000,
-    preset=tuned_presets.AUTO,
+    preset=agents_registry.AUTO,
     stop_at_return=float,
     demonstrations=tuple,
     directory=str,

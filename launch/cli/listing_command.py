@@ -44,7 +44,7 @@ def _agents(flag_values, settings, positional) -> int:
 
 def _print_tuned(tuned: tuned_presets.TunedPreset) -> None:
   names = ', '.join(dict.fromkeys((*tuned.environments, *tuned.patterns)))
-  print(f'--preset={tuned_presets.AUTO} for {names}')
+  print(f'--preset={agents_registry.AUTO} for {names}')
   print(f'    {tuned.steps:,} steps; {tuned.source}')
   if tuned.base is not None:
     print(f'    all of --preset={tuned.base}')

@@ -91,7 +91,7 @@ def plan_experiment(
   Arguments and errors are those of `make_experiment`.
   """
   config = config or {}
-  if preset == 'auto':
+  if preset == agents_registry.AUTO:
     # Most programs in Python have no need of it.
     from repertory.agents.interface import tuned_presets  # noqa: PLC0415
 

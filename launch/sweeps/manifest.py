@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from repertory.agents.interface import tuned_presets
+from repertory.agents.interface import registry as agents_registry
 from repertory.agents.reward_models import reward_model_config
 from repertory.components.config import regular_files
 from repertory.components.config.settings import SettingError, text_of
@@ -209,7 +209,7 @@ def _compare(
   differences = {}
   for name in settings.keys() - {*axes, SEED}:
     for full in fulls.values():
-      is_auto = tuned_presets.AUTO in (
+      is_auto = agents_registry.AUTO in (
         full.get('preset'),
         settings.get('preset'),
       )
