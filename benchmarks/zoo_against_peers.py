@@ -4,9 +4,10 @@
 
 Repertory trains with `--preset=auto`, Stable-Baselines3 with the settings of
 rl-zoo3 (`hyperparams/ppo.yml` and `sac.yml`), which include gSDE for SAC on
-MountainCarContinuous; Repertory has none. Both train for the same steps, with
-the same seeds, in one process each, with the same cores, one by default.
-Repertory's checkpoints omit the replay tables; Stable-Baselines3 saves nothing.
+MountainCarContinuous, where Repertory has correlated noise. Both train for the
+same steps, with the same seeds, in one process each, with the same cores, one
+by default. Repertory's checkpoints omit the replay tables; Stable-Baselines3
+saves nothing.
 
 Both are evaluated after the same steps, by the mean return of 20 greedy
 episodes in ten environments, which have the same seeds on both sides and are
@@ -90,7 +91,7 @@ class Case(NamedTuple):
   def title(self) -> str:
     name = f'{self.algorithm}, {self.environment}'
     if self.settings.get('use_sde'):
-      name += ' (gSDE in Stable-Baselines3 only)'
+      name += ' (gSDE in Stable-Baselines3, correlated noise in Repertory)'
     return name
 
   def settings_of(self, library: str, seed: int) -> dict[str, Any]:

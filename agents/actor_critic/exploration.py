@@ -37,6 +37,7 @@ def make_continuous_policy(
   choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
   acting: builder.Acting,
   num_random_steps: int = 0,
+  noise_correlation: float = 0.0,
 ) -> 'policies.ContinuousPolicy':
   """Creates a policy from network outputs and Gaussian noise.
 
@@ -46,13 +47,19 @@ def make_continuous_policy(
       evaluation, to actions in [−1, 1], `[B, D]`.
     acting: Conditions under which the policy acts.
     num_random_steps: Initial uniformly random steps, over all environments.
+    noise_correlation: Correlation of the noise of successive steps, in [0, 1).
 
   Raises:
     ValueError: If not all actions are bounded floats.
   """
   scaling = actions.action_scaling.ActionScaling(acting.spec.actions)
   return policies.ContinuousPolicy(
-    network, choose, scaling, acting.seed, **_settings(acting, num_random_steps)
+    network,
+    choose,
+    scaling,
+    acting.seed,
+    noise_correlation=noise_correlation,
+    **_settings(acting, num_random_steps),
   )
 
 
@@ -61,13 +68,16 @@ def make_deterministic_policy(
   sigma: float,
   acting: builder.Acting,
   num_random_steps: int = 0,
+  noise_correlation: float = 0.0,
 ) -> 'policies.ContinuousPolicy':
   """Creates a policy of actions in [−1, 1], `[B, D]`, with noise of scale σ."""
 
   def choose(action: tf.Tensor, noise: tf.Tensor) -> tf.Tensor:
     return tf.clip_by_value(action + sigma * noise, -1.0, 1.0)
 
-  return make_continuous_policy(network, choose, acting, num_random_steps)
+  return make_continuous_policy(
+    network, choose, acting, num_random_steps, noise_correlation
+  )
 
 
 def make_bounded_gaussian_policy(

@@ -4,7 +4,6 @@ from repertory.agents.interface.tuned_presets import TunedPreset
 
 _ZOO = 'rl-zoo3, hyperparams/ppo.yml'
 _BENCHMARK = 'rl-zoo3, benchmark.md'
-_GYMNAX = 'gymnax-blines, PPO on MinAtar, with the torso of MinAtar'
 _NORMALIZED = {
   'normalize_observations': True,
   'normalize_rewards': True,
@@ -145,15 +144,16 @@ TUNED = (
       'minatar:space_invaders': None,
     },
     patterns=('minatar:*', 'tensor:minatar/*'),
-    steps=10_000_000,
-    source=_GYMNAX,
-    reference="gymnax's README, without sticky actions",
+    steps=1_500_000,
+    source="the layers of IMPALA's preset minatar, docs/results.md",
+    reference="gymnax's README, without sticky actions, after 10 million steps",
     settings={
-      'image_torso': 'minatar',
-      'hidden_sizes': (256, 256),
+      'image_torso': 'residual',
+      'shared_sizes': (128,),
+      'hidden_sizes': (),
+      'unroll_length': 32,
       'num_minibatches': 8,
-      'discount': 0.999,
-      'learning_rate': 5e-4,
+      'learning_rate': 'linear(1e-3,0)',
       'jit_compile': False,
     },
     environments_per_actor=64,

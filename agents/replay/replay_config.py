@@ -7,6 +7,14 @@ from typing import ClassVar, Literal
 from repertory.agents.interface import agent_config, config_checks
 from repertory.components.config import import_paths, settings
 
+# Help of the field `noise_correlation`.
+NOISE_CORRELATION = (
+  'Correlation of the exploration noise of successive steps, for tasks that '
+  'need the same action for a while: an Ornstein-Uhlenbeck process in discrete '
+  'time, as in arXiv:1509.02971, section 7, which has 0.85; 0 for independent '
+  'noise.'
+)
+
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ReplayConfig(agent_config.AgentConfig):

@@ -127,6 +127,9 @@ class SACConfig(replay_config.HindsightConfig):
   num_random_steps: config_checks.NonNegativeInt = settings.field(
     1_000, 'Initial steps with uniformly random actions, over all environments.'
   )
+  noise_correlation: config_checks.Share = settings.field(
+    0.0, replay_config.NOISE_CORRELATION
+  )
   max_replay_size: int = agent_config.default(1_000_000, ': the paper, table 1')
 
   def __post_init__(self):
@@ -184,6 +187,7 @@ class SACConfig(replay_config.HindsightConfig):
     check('conservative_weight', not has_weight, f'None {when}')
     has_rate = self.target_update_rate is not None
     check('target_update_rate', has_rate, f'a number {when}')
+    check('noise_correlation', not self.noise_correlation, f'0.0 {when}')
 
 
 PRESETS = {

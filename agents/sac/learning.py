@@ -99,6 +99,7 @@ class SACBuilder(experience_replay.TransitionReplayBuilder):
       lambda parameters, noise: distribution.sample(parameters, noise)[0],
       acting,
       num_random_steps,
+      self.config.noise_correlation,
     )
 
   def make_update(self, network, spec):

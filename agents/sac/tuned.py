@@ -26,9 +26,10 @@ TUNED = (
     environments={'gym:MountainCarContinuous-v0': 94.7},
     patterns=('gym:MountainCarContinuous-v*',),
     steps=50_000,
-    source=f'{_ZOO}, without gSDE',
+    source=f'{_ZOO}, with correlated noise in place of gSDE',
     reference=_OTHER_NOISE,
     settings={
+      'noise_correlation': 0.95,
       'hidden_sizes': (64, 64),
       'batch_size': 512,
       'samples_per_insert': 512.0,

@@ -77,6 +77,9 @@ class TD3Config(replay_config.HindsightConfig):
     'Initial steps with uniformly random actions, over all environments: the '
     'paper, section 6.1, for the easier environments; the authors have 25,000.',
   )
+  noise_correlation: config_checks.Share = settings.field(
+    0.0, replay_config.NOISE_CORRELATION
+  )
   max_replay_size: int = agent_config.default(
     1_000_000, ': the paper keeps all'
   )

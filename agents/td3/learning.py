@@ -114,6 +114,11 @@ class TD3Builder(policy_and_critic.PolicyAndCriticBuilder):
     return self.make_critics(spec)
 
   def make_policy(self, network, acting) -> interfaces.Policy:
+    config = self.config
     return exploration.make_deterministic_policy(
-      network, self.config.sigma, acting, self.config.num_random_steps
+      network,
+      config.sigma,
+      acting,
+      config.num_random_steps,
+      config.noise_correlation,
     )

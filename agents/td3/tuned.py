@@ -23,10 +23,14 @@ TUNED = (
   TunedPreset(
     environments={'gym:MountainCarContinuous-v0': 93.5},
     patterns=('gym:MountainCarContinuous-v*',),
-    steps=300_000,
-    source=f'{_ZOO}, with Gaussian noise',
-    reference=f'{_BENCHMARK}, with Ornstein-Uhlenbeck noise',
-    settings={'hidden_sizes': (400, 300), 'sigma': 0.5},
+    steps=50_000,
+    source=f'{_ZOO}, with noise of another correlation',
+    reference=f'{_BENCHMARK}, after 300,000 steps',
+    settings={
+      'hidden_sizes': (400, 300),
+      'sigma': 0.5,
+      'noise_correlation': 0.95,
+    },
   ),
   TunedPreset(
     environments={'gym:LunarLanderContinuous-v3': 207.5},

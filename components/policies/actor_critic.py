@@ -122,17 +122,32 @@ class ContinuousPolicy(_ActorCriticPolicy):
     choose: Callable[[tf.Tensor, tf.Tensor], tf.Tensor],
     scaling: action_scaling.ActionScaling,
     seed: int,
+    *,
+    noise_correlation: float = 0.0,
     **settings: Any,
   ):
     """Takes a network from observations `[B, ...]` to parameters `[B, P]`.
 
     `choose` maps these and Gaussian noise `[B, D]` to actions in [−1, 1],
     `[B, D]`, which `scaling` converts to actions of the environment. There is
-    no noise in evaluation. For `settings` see `CategoricalPolicy`.
+    no noise in evaluation. `noise_correlation`, in [0, 1), is that of the noise
+    of successive steps: a discrete Ornstein-Uhlenbeck process, see
+    https://arxiv.org/abs/1509.02971, section 7. For `settings` see
+    `CategoricalPolicy`.
     """
     super().__init__(network, seed, **settings)
     self._choose = choose
     self._scaling = scaling
+    self._correlation = 0.0 if self._evaluation else noise_correlation
+
+  def initial_state(self, environment_ids: Sequence[int]) -> types.Nest:
+    state = super().initial_state(environment_ids)
+    if not self._correlation:
+      return state
+    noise, counters = random_streams.next_normals(
+      state['random'], self._scaling.size
+    )
+    return {**state, 'random': counters, 'noise': noise}
 
   def step(self, observation, state) -> interfaces.PolicyOutput:
     parameters = self._network(observation)  # [B, P]
@@ -143,6 +158,11 @@ class ContinuousPolicy(_ActorCriticPolicy):
       noise = tf.zeros([tf.shape(parameters)[0], size])  # [B, D]
     else:
       noise, counters = random_streams.next_normals(counters, size)
+    next_state = {'random': counters, 'steps': state['steps'] + 1}
+    if self._correlation:
+      share = (1 - self._correlation**2) ** 0.5  # Keeps the variance at 1.
+      noise = self._correlation * state['noise'] + share * noise
+      next_state['noise'] = noise
     action = self._choose(parameters, noise)  # [B, D]
     if self._num_random_steps:
       is_random = state['steps'] < self._num_random_steps  # [B]
@@ -152,5 +172,5 @@ class ContinuousPolicy(_ActorCriticPolicy):
     return interfaces.PolicyOutput(
       action=self._scaling.to_action(action),
       extras=(),
-      state={'random': counters, 'steps': state['steps'] + 1},
+      state=next_state,
     )

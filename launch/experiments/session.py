@@ -306,6 +306,7 @@ _ADDED = {
   'normalize_rewards': False,
   'hindsight_goals': 0,
   'hindsight_strategy': 'future',
+  'noise_correlation': 0.0,
 }
 
 

@@ -62,8 +62,23 @@ def test_adds_noise_of_mean_0_and_deviation_1():
     np.testing.assert_allclose(action, expected, atol=1e-6)
 
 
+def test_noise_may_be_correlated_over_steps():
+  seen = []
+
+  def choose(action, noise):
+    seen.append(noise.numpy().reshape(-1))
+    return action
+
+  run(make(choose, noise_correlation=0.8), range(2_000), 6)
+  size = seen[0].size
+  for t, noise in enumerate(seen):
+    assert abs(noise.std() - 1) < 4.5 / np.sqrt(2 * size)
+    correlation = np.corrcoef(seen[0], noise)[0, 1]
+    assert abs(correlation - 0.8**t) < 4.5 / np.sqrt(size)
+
+
 def test_evaluation_is_without_noise():
-  policy = make(evaluation=True, num_random_steps=100)
+  policy = make(evaluation=True, num_random_steps=100, noise_correlation=0.8)
   actions = run(policy, [0, 1, 2], jit_compile=True)
   for t, action in enumerate(actions):
     expected = np.clip(0.25 * observe(3, t), -1, 1)
