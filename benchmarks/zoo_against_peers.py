@@ -286,13 +286,8 @@ def read(path: pathlib.Path) -> dict[Key, Record]:
   }
 
 
-def run_missing(
-  names: Sequence[str], machine: peer_processes.Machine, path: pathlib.Path
-) -> None:
-  """Makes the runs that the file lacks, and appends their results.
-
-  Failed ones are printed, and tried again by the next command.
-  """
+def find_missing(names: Sequence[str], path: pathlib.Path) -> list[Key]:
+  """Returns the runs of the cases that the file of results lacks."""
   done = read(path)
   keys = [
     (name, library, steps_of(name), seed)
@@ -300,10 +295,20 @@ def run_missing(
     for name in names
     for library in ('repertory', CASES[name].peer)
   ]
-  for key in keys:
-    if key in done:
-      continue
-    name, library, steps, seed = key
+  return [key for key in keys if key not in done]
+
+
+def run_missing(
+  missing: Sequence[Key], machine: peer_processes.Machine, path: pathlib.Path
+) -> None:
+  """Makes runs, and appends their results to the file.
+
+  Failed ones are printed, and tried again by the next command.
+  """
+  for library in dict.fromkeys(key[1] for key in missing):
+    with contextlib.suppress(peer_processes.CannotRunError):
+      print(library, peer_processes.versions(library, machine), flush=True)
+  for name, library, steps, seed in missing:
     title = f'{name}, {_LIBRARIES[library]}, seed {seed}'
     try:
       found = run(name, library, seed, machine)
@@ -383,7 +388,7 @@ def print_table(
 
 
 def main(_) -> None:
-  """Prints processor and versions, makes the runs, and prints the tables."""
+  """Makes the missing runs, with their machine, and prints the tables."""
   default = [
     name for name, case in CASES.items()
     if peer_processes.CHECKOUTS.value or case.peer != 'purejaxrl'
@@ -404,11 +409,9 @@ def main(_) -> None:
       f'{path.parent}.'
     )
   machine = peer_processes.make_machine(_SECONDS.value)
-  print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
-  for library in ('repertory', *by_peer):
-    with contextlib.suppress(peer_processes.CannotRunError):
-      print(library, peer_processes.versions(library, machine), flush=True)
-  run_missing(names, machine, path)
+  if missing := find_missing(names, path):
+    print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
+    run_missing(missing, machine, path)
   records = read(path)
   for peer, chosen in by_peer.items():
     print_table(peer, chosen, records)

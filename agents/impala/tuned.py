@@ -12,14 +12,15 @@ TUNED = (
   TunedPreset(
     environments={
       'minatar:asterix': None,
-      'minatar:breakout': 84.8,
+      'minatar:breakout': 28.0,
       'minatar:freeway': None,
       'minatar:seaquest': None,
       'minatar:space_invaders': None,
     },
     patterns=('minatar:*', 'tensor:minatar/*'),
     steps=1_500_000,
-    source='the preset minatar, docs/results.md, annealed over the run',
+    source='the preset minatar, annealed over the run',
+    reference="gymnax's README, PPO without sticky actions",
     base='minatar',
     settings={
       'learning_rate': 'linear(4e-4,0)',
