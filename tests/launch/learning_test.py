@@ -269,6 +269,16 @@ _CASES = {
   'sac_pendulum_compiled': _Case(
     'sac', 'tensor:pendulum', '', 10_000, -250, topologies=_ANAKIN
   ),
+  # The goal is not found with independent noise, for which 0 is best.
+  **{
+    f'sac_mountain_car{suffix}': _Case(
+      'sac', 'gym:MountainCarContinuous-v0',
+      f'--preset=auto noise_correlation={correlation}', 15_000, *limits,
+    )
+    for suffix, correlation, limits in (
+      ('', 0.95, (90,)), ('_independent', 0, (-100, 10)),
+    )
+  },
   # An update every other step; with one every four steps, seed 3 stays below.
   'sac_swingup': _swing_up('sac', '--preset=dm_control'),
   # Both dials right in all of 8 steps. Who leaves out one has 8/3 at most.
