@@ -145,7 +145,7 @@ TUNED = (
     },
     patterns=('minatar:*', 'tensor:minatar/*'),
     steps=1_500_000,
-    source="the layers of IMPALA's preset minatar, docs/results.md",
+    source="the layers of IMPALA's preset minatar; one seed",
     reference="gymnax's README, without sticky actions, after 10 million steps",
     settings={
       'image_torso': 'residual',
@@ -161,7 +161,7 @@ TUNED = (
   TunedPreset(
     environments={f'{_KEY}5x5-v0?one_hot=true': 0.964},
     steps=150_000,
-    source='docs/gallery.md, one seed',
+    source='the defaults with smaller minibatches',
     reference=f'{_BENCHMARK}, after 100,000 steps',
     settings=_GRIDS,
     environments_per_actor=16,

@@ -24,7 +24,7 @@ TUNED = (
     environments={'gym:MountainCarContinuous-v0': 93.5},
     patterns=('gym:MountainCarContinuous-v*',),
     steps=50_000,
-    source=f'{_ZOO}, with noise of another correlation',
+    source=f'{_ZOO}, with other noise, in fewer steps; one seed',
     reference=f'{_BENCHMARK}, after 300,000 steps',
     settings={
       'hidden_sizes': (400, 300),

@@ -144,9 +144,10 @@ class ContinuousPolicy(_ActorCriticPolicy):
     state = super().initial_state(environment_ids)
     if not self._correlation:
       return state
-    noise, counters = random_streams.next_normals(
-      state['random'], self._scaling.size
-    )
+    # Row by row: rounding may depend on the number of rows.
+    rows = tf.split(state['random'], len(environment_ids))
+    pairs = [random_streams.next_normals(r, self._scaling.size) for r in rows]
+    noise, counters = (tf.concat(parts, axis=0) for parts in zip(*pairs))
     return {**state, 'random': counters, 'noise': noise}
 
   def step(self, observation, state) -> interfaces.PolicyOutput:

@@ -48,6 +48,7 @@ _NESTED = {
   'nested bc': ('bc', _CONTINUOUS, {}),
   'nested sac': ('sac', _CONTINUOUS, {}),
   'nested sac, discrete': ('sac', _DIALS, {}),
+  'nested sac, correlated': ('sac', _CONTINUOUS, {'noise_correlation': 0.8}),
   'nested d4pg': ('d4pg', _CONTINUOUS, {}),
   'nested mpo': ('mpo', _CONTINUOUS, {}),
   'nested vmpo': ('vmpo', _MIXED, {}),
@@ -121,7 +122,8 @@ class _Policies(_Agents, testing.PolicyConformance):
   'case',
   [
     *rare_cases.daily(_CASES, _DAILY),
-    *('nested ppo', 'nested r2d2', 'nested sac', 'nested mpo, discrete'),
+    *('nested ppo', 'nested r2d2', 'nested sac', 'nested sac, correlated'),
+    'nested mpo, discrete',
   ],
 )
 class TestPolicies(_Policies):
