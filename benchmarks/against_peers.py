@@ -42,6 +42,7 @@ _NEWEST = flags.DEFINE_string(
   'Python with Repertory and the newest TensorFlow; without one, its rows are '
   'omitted.',
 )
+
 Costs = Mapping[str, float]
 
 _SPEED: Sequence[str] = 'steps per CPU s', 'steps per s'

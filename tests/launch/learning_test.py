@@ -269,7 +269,7 @@ _CASES = {
   'sac_pendulum_compiled': _Case(
     'sac', 'tensor:pendulum', '', 10_000, -250, topologies=_ANAKIN
   ),
-  # The goal is not found with independent noise, for which 0 is best.
+  # Independent noise does not find the goal, and the best return is 0 then.
   **{
     f'sac_mountain_car{suffix}': _Case(
       'sac', 'gym:MountainCarContinuous-v0',

@@ -297,6 +297,11 @@ class TestTwoStarts:
       'config.hidden_sizes: (128, 128) in the checkpoint, (128, 64) now',
     ),
     (
+      {},  # Of a version without this setting, which has its default.
+      {'config.noise_correlation': 0.5},
+      'config.noise_correlation: 0.0 in the checkpoint, 0.5 now',
+    ),
+    (
       {},
       {'config.n_step': 3},
       'config.n_step: nothing in the checkpoint, 3 now',

@@ -199,10 +199,7 @@ class TestNetworks:
   [
     (sac.PRESETS['droq'], r'dropout_rate must be 0\.0 for discrete actions'),
     (sac.PRESETS['tqc'], 'num_quantiles must be None for discrete actions'),
-    (
-      {'noise_correlation': 0.5},
-      r'noise_correlation must be 0\.0 for',
-    ),
+    ({'noise_correlation': 0.5}, r'noise_correlation must be 0\.0 for'),
     (sac.PRESETS['cql'], 'conservative_weight must be None for discrete'),
     (sac.PRESETS['crossq'], 'target_update_rate must be a number for discrete'),
   ],
