@@ -156,10 +156,10 @@ def print_table(
   rich.console.Console(width=120).print(table)
 
 
-def main(_) -> None:
+def main(arguments: Sequence[str]) -> None:
   """Prints the processor, versions, and tables for each case."""
   known = peer_cases.CASES
-  names = peer_processes.choose_cases(list(known), list(known))
+  names = peer_processes.choose_cases(arguments, list(known), list(known))
   machine = peer_processes.make_machine(_SECONDS.value, _NEWEST.value)
   cases = [known[name] for name in names]
   print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)

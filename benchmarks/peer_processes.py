@@ -165,14 +165,23 @@ class Machine(NamedTuple):
   newest: str | None
 
 
-def choose_cases(known: Sequence[str], default: Sequence[str]) -> list[str]:
-  """Returns the names of --cases, each once; raises UsageError for others."""
-  names = list(dict.fromkeys(CASES.value or default))
-  if unknown := sorted(set(names) - set(known)):
+def choose_cases(
+  arguments: Sequence[str], known: Sequence[str], default: Sequence[str]
+) -> list[str]:
+  """Returns the names of --cases, each once.
+
+  Raises UsageError for others, and for arguments that are not flags.
+  """
+  if unexpected := arguments[1:]:
+    raise app.UsageError(f'Arguments must be flags; got {unexpected}.')
+  names = default if CASES.value is None else list(dict.fromkeys(CASES.value))
+  unknown = sorted(set(names) - set(known))
+  if unknown or not names:
     raise app.UsageError(
-      f'--cases must be of {", ".join(known)}; got {", ".join(unknown)}.'
+      f'--cases must be of {", ".join(known)}; got '
+      f'{", ".join(unknown) or "none"}.'
     )
-  return names
+  return [*names]
 
 
 def make_machine(seconds: float, newest: str | None = None) -> Machine:
@@ -193,7 +202,7 @@ def install(library: str, machine: Machine) -> str:
       raise CannotRunError('no Python was named: --newest_python=<path>')
     return os.path.abspath(machine.newest)
   if library in _CHECKED_OUT:
-    _find_scripts(library, machine)
+    find_scripts(library, machine)
   directory = _PEERS / library
   python = str(directory / 'bin' / 'python')
   done = directory / '.done'
@@ -245,7 +254,7 @@ def run(
   python = install(library, machine)
   variables, scripts = {}, _HERE / 'peers'
   if library in _CHECKED_OUT:
-    scripts = _find_scripts(library, machine)
+    scripts = find_scripts(library, machine)
     variables['PYTHONPATH'] = f'{scripts}{os.pathsep}{scripts.parent}'
   with tempfile.TemporaryDirectory() as directory:
     variables['REPERTORY_XLA_CACHE'] = os.path.join(directory, 'xla')
@@ -278,8 +287,12 @@ def run(
   return Costs(*costs, values)
 
 
-def _find_scripts(library: str, machine: Machine) -> pathlib.Path:
-  """Returns the folder of the scripts of a checkout if it exists."""
+def find_scripts(library: str, machine: Machine) -> pathlib.Path:
+  """Returns the folder of the scripts of a checkout.
+
+  Raises:
+    CannotRunError: If there is no such folder.
+  """
   if machine.checkouts is None:
     raise CannotRunError('no checkouts were named: --checkouts=<folder>')
   scripts = pathlib.Path(machine.checkouts, library, library).absolute()

@@ -300,11 +300,15 @@ def find_missing(names: Sequence[str], path: pathlib.Path) -> list[Key]:
 
 def run_missing(
   missing: Sequence[Key], machine: peer_processes.Machine, path: pathlib.Path
-) -> None:
+) -> int:
   """Makes runs, and appends their results to the file.
 
   Failed ones are printed, and tried again by the next command.
+
+  Returns:
+    The number of those that failed.
   """
+  num_failed = 0
   for library in dict.fromkeys(key[1] for key in missing):
     with contextlib.suppress(peer_processes.CannotRunError):
       print(library, peer_processes.versions(library, machine), flush=True)
@@ -314,6 +318,7 @@ def run_missing(
       found = run(name, library, seed, machine)
     except peer_processes.CannotRunError as error:
       print(f'Failed: {title}: {error}', flush=True)
+      num_failed += 1
       continue
     record = {
       'case': name, 'library': library, 'max_steps': steps, 'seed': seed,
@@ -324,6 +329,7 @@ def run_missing(
     mean_return = statistics.mean(found['returns'])
     cpu_seconds = found['evaluations'][-1][2]
     print(f'{title}: {mean_return:.1f}, {cpu_seconds:.1f} CPU s', flush=True)
+  return num_failed
 
 
 def crossing(record: Record, threshold: float) -> tuple[float, float]:
@@ -349,7 +355,10 @@ def make_row(name: str, records: Mapping[Key, Record]) -> list[str]:
       if key[:3] == (name, library, max_steps)
     ]  # fmt: skip
     if not chosen:
-      return [case.title, f'{max_steps:,}', *'––––––––']
+      for column in (returns, costs, totals):
+        column.append('–')
+      medians.append(math.inf)
+      continue
     means = [statistics.mean(record['returns']) for record in chosen]
     low, high = aggregates.bootstrap_interval(means, aggregates.mean)
     interval = '' if math.isnan(low) else f' ({low:.1f} to {high:.1f})'
@@ -379,7 +388,7 @@ def print_table(
   pair = [_LIBRARIES[library] for library in ('repertory', peer)]
   headings = [
     'Task', 'Steps', *(f'Return, {name}' for name in pair), 'Threshold',
-    *(f'To it, {name}' for name in pair), 'Ratio',
+    *(f'CPU time to threshold, {name}' for name in pair), 'Ratio',
     *(f'Whole run, {name}' for name in pair),
   ]  # fmt: skip
   rows = [headings, ['---'] * len(headings)]
@@ -387,34 +396,46 @@ def print_table(
   print('', *(f'| {" | ".join(row)} |' for row in rows), sep='\n')
 
 
-def main(_) -> None:
-  """Makes the missing runs, with their machine, and prints the tables."""
+def main(arguments: Sequence[str]) -> int:
+  """Makes the missing runs, with their machine, and prints the tables.
+
+  Returns 1 if runs failed.
+  """
   default = [
     name for name, case in CASES.items()
     if peer_processes.CHECKOUTS.value or case.peer != 'purejaxrl'
   ]  # fmt: skip
-  names = peer_processes.choose_cases(list(CASES), default)
+  names = peer_processes.choose_cases(arguments, list(CASES), default)
   by_peer: dict[str, list[str]] = {}
   for name in names:
     by_peer.setdefault(CASES[name].peer, []).append(name)
-  if 'purejaxrl' in by_peer and not peer_processes.CHECKOUTS.value:
-    raise app.UsageError(
-      '--checkouts must be a folder with a checkout `purejaxrl` for the cases '
-      f'{", ".join(by_peer["purejaxrl"])}, got nothing. Name one.'
-    )
+  machine = peer_processes.make_machine(_SECONDS.value)
+  if jax := by_peer.get('purejaxrl'):
+    try:
+      peer_processes.find_scripts('purejaxrl', machine)
+    except peer_processes.CannotRunError as error:
+      raise app.UsageError(
+        '--checkouts must be a folder with a checkout `purejaxrl` for the '
+        f'cases {", ".join(jax)}, but {error}.'
+      ) from error
   path = pathlib.Path(_OUTPUT.value)
   if not path.parent.is_dir():
     raise app.UsageError(
       f'--output must be in an existing folder, got {path}. Create '
       f'{path.parent}.'
     )
-  machine = peer_processes.make_machine(_SECONDS.value)
+  num_failed = 0
   if missing := find_missing(names, path):
     print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
-    run_missing(missing, machine, path)
+    try:
+      num_failed = run_missing(missing, machine, path)
+    except KeyboardInterrupt:
+      print('Interrupted. The same command makes the other runs.')
+      return 130
   records = read(path)
   for peer, chosen in by_peer.items():
     print_table(peer, chosen, records)
+  return int(num_failed > 0)
 
 
 if __name__ == '__main__':

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # Pattern of the names of custom agents.
 OWN = '<module>:<Builder>'
 AUTO = 'auto'  # Name of the preset that is looked up by environment.
+NO_PRESET = 'none'  # Name of the plain defaults.
 
 # Names of agents and settings in other libraries, and their counterparts here.
 _CLOSE_TO = {
@@ -128,7 +129,7 @@ def make_config(
   Args:
     name: Such as 'dqn'.
     settings: Values by config field, as Python values or as text.
-    preset: Name of a preset, such as 'atari'; None for the defaults.
+    preset: Name of a preset, such as 'atari'; None or 'none' for the defaults.
 
   Raises:
     SettingError: If the agent, the preset or a field is unknown, or a value
@@ -142,7 +143,7 @@ def make_config(
         f'must be left out with config.{now}, whose earlier name it is.',
       )
   settings = {_RENAMED.get(one, one): value for one, value in settings.items()}
-  if preset is not None:
+  if preset not in (None, NO_PRESET):
     settings = {**_get_preset(agent, preset), **settings}
   values = parse_settings(
     settings, agent.config_class, 'config', f"agent '{name}'",
@@ -203,7 +204,7 @@ def _find_owners(setting: str) -> str:
 def _get_preset(agent: Agent, preset: str) -> Mapping[str, Any]:
   if preset in agent.presets:
     return agent.presets[preset]
-  known = ', '.join([AUTO, *sorted(agent.presets)])
+  known = ', '.join([AUTO, NO_PRESET, *sorted(agent.presets)])
   owners = [other.name for other in agents() if preset in other.presets]
   hint = settings_lib.did_you_mean(preset, agent.presets)
   if owners:

@@ -16,12 +16,12 @@ class TunedPreset:
   """Settings of an agent for some environments.
 
   Attributes:
-    environments: Environments that `repertory zoo` trains on, and the return of
-      `reference` for each; None if it has none.
+    environments: Environments that `repertory zoo` trains on, and the published
+      return of `reference` for each; None if it has none.
     patterns: Patterns (`fnmatch`) of other environments that it suits.
     steps: Number of environment steps that solves these, or of the source.
     source: Source of the settings.
-    reference: Source of the returns; '' for the source of the settings.
+    reference: Source of the returns; '' without any.
     base: Name of the preset that it extends; None for the defaults.
     settings: Settings of the agent that differ from that preset.
     environments_per_actor: Number of environments that an actor steps; None
@@ -39,13 +39,21 @@ class TunedPreset:
   environments_per_actor: int | None = None
   evaluation_episodes: int = 20
 
-  def suits(self, environment: str) -> bool:
-    """Whether it is for an environment, by the name without its options."""
+  def match(self, environment: str) -> str | None:
+    """Returns the first environment or pattern that an environment matches.
+
+    Options do not matter, unless one with these options is listed; None without
+    a match.
+    """
+    if environment in self.environments:
+      return environment
     name = environment.partition('?')[0]
-    known = {one.partition('?')[0] for one in self.environments}
-    return name in known or any(
-      fnmatch.fnmatchcase(name, pattern) for pattern in self.patterns
+    found = (
+      one
+      for one in (*self.environments, *self.patterns)
+      if fnmatch.fnmatchcase(name, one.partition('?')[0])
     )
+    return next(found, None)
 
 
 def table(agent: str) -> tuple[TunedPreset, ...]:
@@ -61,5 +69,5 @@ def table(agent: str) -> tuple[TunedPreset, ...]:
 
 def find(agent: str, environment: str) -> TunedPreset | None:
   """Returns an agent's first preset that suits an environment, if any."""
-  found = (one for one in table(agent) if one.suits(environment))
+  found = (one for one in table(agent) if one.match(environment))
   return next(found, None)

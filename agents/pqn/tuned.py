@@ -4,23 +4,23 @@ from repertory.agents.interface.tuned_presets import TunedPreset
 
 TUNED = (
   TunedPreset(
-    environments={'gym:CartPole-v1': 500.0},
+    environments={'gym:CartPole-v1': None},
     patterns=('gym:CartPole-v*', 'tensor:cartpole'),
     steps=150_000,
-    source='docs/agents/pqn.md: the scale of rewards of the authors',
+    source='the scale of rewards of the authors, docs/agents/pqn.md',
     settings={'reward_scale': 0.1, 'learning_rate': 'linear(5e-4,0)'},
   ),
   TunedPreset(
     environments={
       'minatar:asterix': None,
-      'minatar:breakout': 23.2,
+      'minatar:breakout': None,
       'minatar:freeway': None,
       'minatar:seaquest': None,
       'minatar:space_invaders': None,
     },
     patterns=('minatar:*', 'tensor:minatar/*'),
     steps=2_000_000,
-    source='docs/agents/pqn.md: the preset minatar in a fifth of its steps',
+    source='the preset minatar in a fifth of its steps, docs/agents/pqn.md',
     base='minatar',
     settings={
       'learning_rate': 'linear(5e-4,0)',

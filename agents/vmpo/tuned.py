@@ -4,7 +4,7 @@ from repertory.agents.interface.tuned_presets import TunedPreset
 
 TUNED = (
   TunedPreset(
-    environments={'gym:CartPole-v1': 500.0},
+    environments={'gym:CartPole-v1': None},
     patterns=('gym:CartPole-v*', 'tensor:cartpole'),
     steps=200_000,
     source='the defaults, docs/agents/vmpo.md',

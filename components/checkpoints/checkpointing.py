@@ -376,9 +376,9 @@ def _unreadable(path: str, why: str) -> CheckpointError:
   """Returns the error for a checkpoint's folder, with a remedy."""
   directory, name = os.path.split(path)
   older = [number for number in _numbers(directory) if number < int(name)]
-  advice = 'Move that folder away'
+  advice = 'Restore it from a copy'
   if older:
-    advice += f' to resume from checkpoint {older[-1]:08d}'
+    advice += f', or move it away to resume from checkpoint {older[-1]:08d}'
   return CheckpointError(
     f'Checkpoint {path} cannot be read: {why}. {advice}.', fresh=True
   )

@@ -23,7 +23,6 @@ from repertory.launch.platform import interrupts
 from repertory.launch.topologies import offline
 from repertory.launch.topologies import topology as topology_lib
 
-NO_PRESET = 'none'  # Value of --preset for the plain defaults.
 _LONG = 10**12  # Steps that fill every table.
 
 
@@ -94,7 +93,7 @@ def preset_of(values: flags.FlagValues) -> str | None:
   """
   if values.preset == agents_registry.AUTO:
     return None if _find_tuned(values) is None else values.preset
-  return None if values.preset == NO_PRESET else values.preset
+  return None if values.preset == agents_registry.NO_PRESET else values.preset
 
 
 def _find_tuned(values: flags.FlagValues) -> tuned_presets.TunedPreset | None:
@@ -121,9 +120,9 @@ def describe_preset(
   if not (number := len(names - settings.keys())):
     return ''
   return (
-    f'Preset: tuned for {values.env} ({number} '
-    f'setting{"s" if number > 1 else ""}; --preset={NO_PRESET} for the '
-    'defaults)'
+    f'Preset: {number} setting{"s" if number > 1 else ""} for '
+    f'{tuned.match(values.env)} and {tuned.steps:,} steps (source: '
+    f'{tuned.source}); --preset={agents_registry.NO_PRESET} for the defaults'
   )
 
 

@@ -132,8 +132,8 @@ def run_plan(
   parallel = values.parallel or max(1, versions.num_cpus() // cores_per_run)
   with sweeps.sweep.opened(values.directory, plan, values.fresh) as found:
     print(
-      f'{plan.description}; done already: {len(found.done())}; {parallel} at a '
-      f'time{"" if values.parallel else " (--parallel)"}.',
+      f'{plan.description}; {parallel} at a time'
+      f'{"" if values.parallel else " (--parallel)"}.',
       flush=True,
     )
     pool = sweeps.sweep.Pool(
@@ -146,7 +146,7 @@ def check_own(values: flags.FlagValues) -> None:
   """Raises SettingError if a flag of the sweep itself is wrong."""
   if not values.directory:
     raise SettingError(
-      'directory', 'must be the path of the sweep; got nothing.'
+      'directory', 'must be the path of a directory; got nothing.'
     )
   for name, least in (
     ('seeds', 1), ('parallel', 1), ('study', 1), ('study_seed', 0)

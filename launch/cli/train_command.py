@@ -26,12 +26,12 @@ def _train(values, settings, positional) -> int:
   _check_is_no_sweep(values.directory)
   topology, launch_type = factory.make_layout(values)
   launch_type.prepare()
+  if preset := factory.describe_preset(values, settings):
+    print(preset, flush=True)
   with terminal.saying('importing TensorFlow'):
     experiment = factory.make_experiment(values, settings)
     with interrupts.exiting_on_interrupt():
       run_experiment = launch.opening.run.run
-  if preset := factory.describe_preset(values, settings):
-    print(preset, flush=True)
   try:
     result = run_experiment(
       experiment,

@@ -35,6 +35,8 @@ _FLAGS = flag_tables.table(
 def _zoo(values, settings, positional) -> int:
   del settings, positional
   sweep_command.check_own(values)
+  if not values.fresh:
+    sweeps.zoo.check_directory(values.directory)
   chosen = sweeps.zoo.cells(values.agent, values.env)
   plan = sweeps.zoo.ZooPlan(chosen, values.seeds, sweep_command.read_settings)
   pool, interrupted = sweep_command.run_plan(

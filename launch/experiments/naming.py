@@ -45,7 +45,7 @@ def make_experiment(
     preset: Name of alternative defaults of the agent's settings for a class of
       environments, such as 'atari'; 'auto' for those of the environment, and
       its number of environments per actor, if the agent's table has them; None
-      for the plain defaults.
+      or 'none' for the plain defaults.
     directory: Folder of logs and checkpoints; None for `default_directory`.
     seed: Seed of all random number generators.
     **settings: Other fields of `Experiment`; and `reward_model`, its name such

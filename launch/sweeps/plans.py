@@ -21,7 +21,7 @@ class SweepPlan(abc.ABC):
 
   Attributes:
     settings: Settings of one of its runs.
-    description: Number of its runs, in words.
+    description: Numbers of its runs, and of those done, in words.
   """
 
   settings: Mapping[str, Any]
@@ -83,9 +83,13 @@ class ListPlan(SweepPlan):
   def open(self, manifest: manifest_lib.SweepManifest) -> None:
     runs = manifest.add_grid(self._asked, self._axes)
     groups = {run.group for run in runs}
-    self.description = f'{count(runs, "run")}, {count(groups, "combination")}'
     done = manifest.done()
-    self._waiting += (run for run in runs if run.path not in done)
+    missing = [run for run in runs if run.path not in done]
+    self.description = (
+      f'{count(runs, "run")}, {count(groups, "combination")}; '
+      f'done already: {len(runs) - len(missing)}'
+    )
+    self._waiting += missing
 
 
 class GridPlan(ListPlan):

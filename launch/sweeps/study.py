@@ -93,6 +93,7 @@ class StudyPlan(plans.SweepPlan):
         'study_seed': self._seed,
       },
     )
+    self.description += f'; done already: {len(manifest.done())}'
     self._manifest = manifest
     self._study = _open_journal(manifest)
     for found in self._study.get_trials():

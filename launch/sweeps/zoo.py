@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from repertory.agents.interface import registry as agents_registry
 from repertory.agents.interface import tuned_presets
-from repertory.components.config.settings import SettingError
+from repertory.components.config.settings import SettingError, did_you_mean
 from repertory.launch import results
 from repertory.launch.sweeps import manifest as manifest_lib
 from repertory.launch.sweeps import plans
@@ -75,13 +75,36 @@ def _select(
   for pattern in patterns:
     if not fnmatch.filter(names, pattern):
       raise SettingError(
-        setting, f'must match one of {", ".join(names)}; got {pattern!r}.'
+        setting,
+        f'must match one of {", ".join(names)}; got {pattern!r}.'
+        f'{did_you_mean(pattern, names)}',
       )
   return [
     cell
     for cell in found
     if any(fnmatch.fnmatchcase(name_of(cell), one) for one in patterns)
   ]
+
+
+def check_directory(directory: str) -> None:
+  """Raises SettingError for one whose files a zoo would replace or mix with."""
+  manifest = manifest_lib.load(directory)
+  found = [
+    name
+    for name in (PAGE, released.FOLDER)
+    if os.path.lexists(os.path.join(directory, name))
+  ]
+  if manifest.groups and manifest.axes != [*_AXES]:
+    found, why = [manifest_lib.FILE], 'is of a sweep'
+  elif manifest.groups or not found:
+    return
+  else:
+    why = 'a zoo would replace'
+  raise SettingError(
+    'directory',
+    f'must be that of a zoo, or a new one, got {directory}, with '
+    f'{" and ".join(found)}, which {why}. Choose another directory.',
+  )
 
 
 class ZooPlan(plans.ListPlan):
@@ -98,6 +121,8 @@ class ZooPlan(plans.ListPlan):
   def open(self, manifest: manifest_lib.SweepManifest) -> None:
     super().open(manifest)
     self._manifest = manifest
+    steps = sum(int(settings['steps']) for _, settings in self._asked)
+    self.description += f'; {steps:,} steps in all'
 
   def end(self, run: manifest_lib.SweepRun) -> None:
     write_results(self._manifest, run.path)
@@ -199,8 +224,7 @@ def _describe_reference(settings: dict[str, Any]) -> str:
   value = tuned and tuned.environments.get(settings['env'])
   if tuned is None or value is None:
     return results.wording.NOTHING
-  source = tuned.reference or tuned.source
-  return f'{results.wording.number(value)} ({source})'
+  return f'{results.wording.number(value)} ({tuned.reference})'
 
 
 def _command(settings: dict[str, Any]) -> str:

@@ -46,7 +46,11 @@ def find_in_zoo(policy: str, zoo: str | os.PathLike[str] | None = None) -> str:
     return directory
   pattern = os.path.join(glob.escape(zoo), '*', '*', directories.CHECKPOINTS)
   paths = map(os.path.dirname, sorted(glob.glob(pattern)))
-  known = [os.path.relpath(path, zoo) for path in paths]
+  known = [
+    os.path.relpath(path, zoo)
+    for path in paths
+    if directories.checkpoints_in(path).newest() is not None
+  ]
   listed = [name for name in known if name.startswith(f'{agent}/')] or known
   hint = (
     did_you_mean(policy, known, 3)

@@ -136,7 +136,7 @@ class TestPreset:
     [
       (
         'dqn', 'atary',
-        r"preset of agent 'dqn' must be one of auto, atari, cql, dqfd, "
+        r"preset of agent 'dqn' must be one of auto, none, atari, cql, dqfd, "
         r"minatar, rainbow, rainbow_small; got 'atary'\. Did you mean "
         r"'atari'\?$",
       ),
@@ -144,7 +144,7 @@ class TestPreset:
         'sac', 'minatar',
         r"'minatar'\. Agents with a preset of that name: dqn, impala, pqn\.$",
       ),
-      ('vmpo', 'atari', r"of agent 'vmpo' must be one of auto; .*'atari'"),
+      ('vmpo', 'atari', r"'vmpo' must be one of auto, none; .*'atari'"),
     ],
   )  # fmt: skip
   def test_rejects(self, agent, preset, message):

@@ -70,7 +70,8 @@ class TestPlan:
     plan = self.plan('auto', config={'unroll_length': '16'})
     assert plan.config.unroll_length == 16
     assert plan.config.num_epochs == 20
-    assert self.plan(None).config == registry.get('ppo').config_class()
+    for preset in (None, 'none'):
+      assert self.plan(preset).config == registry.get('ppo').config_class()
 
   def test_auto_extends_a_named_preset(self):
     plan = naming.plan_experiment(
@@ -106,6 +107,8 @@ def test_settings_differ_from_the_preset_that_they_extend(agent, entry):
   default = type(config).default_environments_per_actor
   assert entry.environments_per_actor != default
   assert entry.source and entry.steps > 0 and entry.evaluation_episodes > 0
+  has_returns = {*entry.environments.values()} != {None}
+  assert bool(entry.reference) == has_returns
   for name in entry.environments:
     assert tuned_presets.find(agent, name) is entry
 

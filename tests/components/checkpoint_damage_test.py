@@ -112,7 +112,7 @@ def test_it_names_no_older_one_that_is_not_there(directory, path):
     _load(directory)
   for raised in (error.value, pickle.loads(pickle.dumps(error.value))):
     assert str(raised).endswith(
-      'Move that folder away, or start afresh (fresh=True).'
+      'Restore it from a copy, or start afresh (fresh=True).'
     )
     assert raised.remedy == {'fresh': True}
 

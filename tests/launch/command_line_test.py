@@ -130,8 +130,8 @@ class TestTrain:
       (
         ['--preset=atri'],
         [
-          "--preset of agent 'dqn' must be one of auto, atari, cql, dqfd, "
-          "minatar, rainbow, rainbow_small; got 'atri'.",
+          "--preset of agent 'dqn' must be one of auto, none, atari, cql, "
+          "dqfd, minatar, rainbow, rainbow_small; got 'atri'.",
           "Did you mean 'atari'?",
         ],
       ),
@@ -186,7 +186,10 @@ class TestTrain:
         ['--agent=bc', '--reward_model=rnd', '--topology=offline'],
         ['--reward_model must be left out for BCBuilder', 'from rewards'],
       ),
-      (['--env=atari:Pong?lives=1'], ["--env: in 'atari:Pong?lives=1', ex"]),
+      (
+        ['--env=atari:Pong?lives=1', '--preset=none'],
+        ["--env: in 'atari:Pong?lives=1', ex"],
+      ),
     ],
   )  # fmt: skip
   def test_bad_input_is_reported_and_nothing_written(

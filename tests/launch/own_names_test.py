@@ -122,7 +122,7 @@ class TestCommands:
       ),
       (
         ['--agent=own_agent:Builder', '--preset=wilt'],
-        "be one of auto, wild; got 'wilt'. Did you mean 'wild'?",
+        "be one of auto, none, wild; got 'wilt'. Did you mean 'wild'?",
       ),
       (
         ['--env=own_environment:make?row=7'],

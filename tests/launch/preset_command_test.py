@@ -21,8 +21,14 @@ def _describe(*arguments):
 @pytest.mark.parametrize(
   ('arguments', 'shown'),
   [
-    (_PPO, 'Preset: tuned for gym:CartPole-v1 (8 settings; --preset=none for '),
-    ((*_PPO, '--config.lambda_=0.9'), 'v1 (7 settings;'),
+    (
+      _PPO,
+      'Preset: 8 settings for gym:CartPole-v1 and 100,000 steps (source: '
+      'rl-zoo3, hyperparams/ppo.yml); --preset=none for the defaults',
+    ),
+    ((*_PPO, '--config.lambda_=0.9'), ': 7 settings for gym:CartPole-v1 and '),
+    # Of a pattern.
+    (('--agent=ppo', '--env=minatar:nope'), ' for minatar:* and 1,500,000 '),
     ((*_PPO, '--preset=mujoco'), None),
     ((*_PPO, '--preset=none'), None),
     ((*_PPO, '--topology=offline'), None),
@@ -30,8 +36,8 @@ def _describe(*arguments):
     # The defaults, so there is nothing to say.
     (('--agent=impala', '--env=gym:CartPole-v1'), None),
     # Beside the number of environments.
-    (_ACROBOT, 'v1 (9 settings;'),
-    ((*_ACROBOT, '--environments_per_actor=2'), 'v1 (8 settings;'),
+    (_ACROBOT, ': 9 settings '),
+    ((*_ACROBOT, '--environments_per_actor=2'), ': 8 settings '),
   ],
 )
 def test_the_line_of_a_run(arguments, shown):
@@ -44,7 +50,7 @@ def test_a_run_has_the_settings(run_command, tmp_path, monkeypatch):
   run = ('train', *_PPO, '--evaluation_episodes=0', '--directory=here')
   code, out, _ = run_command(*run, '--steps=256')
   assert code == 0
-  assert out.startswith('Preset: tuned for gym:CartPole-v1 (8 settings;')
+  assert out.startswith('Preset: 8 settings for gym:CartPole-v1 and ')
   code, out, err = run_command(*run, '--steps=512', '--preset=none')
   assert code == 2
   assert 'Preset' not in out

@@ -24,7 +24,7 @@ class TestBadInput:
   @pytest.mark.parametrize(
     ('arguments', 'message'),
     [
-      (['sweep'], '--directory must be the path of the sweep'),
+      (['sweep'], '--directory must be the path of a directory; got nothing'),
       (
         [*_HERE, '--sedes=3'],
         "Unknown flag '--sedes'. Did you mean '--seeds'?",

@@ -137,6 +137,6 @@ def test_advice_about_damage_fits_the_command(capsys, arguments):
     os.truncate(f'run/{folder}/00000001/arrays.npz', 1)
   assert command_line.run(arguments) == 2
   err = capsys.readouterr().err
-  assert err.endswith('. Move that folder away.\n')
+  assert err.endswith('. Restore it from a copy.\n')
   assert '00000001 cannot be read: arrays.npz should have ' in err
   assert 'fresh' not in err

@@ -143,6 +143,28 @@ def test_page_and_policies(make_manifest):
     assert best.identity['seed'] == seed
 
 
+@pytest.mark.parametrize(
+  ('name', 'content', 'shown'),
+  [
+    ('results.md', 'mine', 'with results.md, which a zoo would replace'),
+    (
+      'sweep.json',
+      '{"version": 1, "groups": {"lr=1": {}}, "axes": ["config.lr"]}',
+      'with sweep.json, which is of a sweep',
+    ),
+  ],
+)
+def test_a_directory_of_others_is_refused(
+  run_command, tmp_path, name, content, shown
+):
+  path = tmp_path / name
+  path.write_text(content)
+  code, _, err = run_command('zoo', '--agent=ppo', f'--directory={tmp_path}')
+  assert (code, [*tmp_path.iterdir()]) == (2, [path])
+  assert path.read_text() == content
+  assert shown in err
+
+
 @pytest.mark.chaos
 def test_two_cells_one_after_the_other(run_command, monkeypatch, tmp_path):
   monkeypatch.chdir(tmp_path)
@@ -155,7 +177,9 @@ def test_two_cells_one_after_the_other(run_command, monkeypatch, tmp_path):
   command = ('zoo', '--directory=here', '--env=catch', '--seeds=1')
   code, out, _ = run_command(*command, '--agent=dqn')
   assert code == 0
-  assert out.startswith('1 run, 1 combination; done already: 0;')
+  assert out.startswith(
+    '1 run, 1 combination; done already: 0; 1,100 steps in all;'
+  )
   code, out, err = run_command(*command)
   assert code == 0, err
   assert out.startswith('2 runs, 2 combinations; done already: 1;')

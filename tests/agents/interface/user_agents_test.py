@@ -103,7 +103,7 @@ class TestMake:
     config = self.make({'n_step': '7'}, 'wild')
     assert (config.n_step, config.mood) == (7, 'wild')
     with pytest.raises(
-      ValueError, match=r"be one of auto, wild; .*mean 'wild'"
+      ValueError, match=r"be one of auto, none, wild; .*mean 'wild'"
     ):
       self.make({}, 'wilt')
 

@@ -245,7 +245,7 @@ def test_a_folder_with_the_name_of_a_checkpoint_is_refused(directory):
   os.makedirs(os.path.join(directory, '20240101'))
   with pytest.raises(
     checkpointing.CheckpointError,
-    match=r'no checksums.json.*Move that folder away.*checkpoint 00000001',
+    match=r'no checksums.json.*Restore it from a copy.*checkpoint 00000001',
   ):
     _load(directory)
 
