@@ -7,8 +7,12 @@ TUNED = (
     environments={'gym:CartPole-v1': None},
     patterns=('gym:CartPole-v*', 'tensor:cartpole'),
     steps=150_000,
-    source='the scale of rewards of the authors, docs/agents/pqn.md',
-    settings={'reward_scale': 0.1, 'learning_rate': 'linear(5e-4,0)'},
+    source='scale of rewards and final ε of the authors, pqn_cartpole.yaml',
+    settings={
+      'reward_scale': 0.1,
+      'epsilon_base': 0.2,
+      'learning_rate': 'linear(5e-4,0)',
+    },
   ),
   TunedPreset(
     environments={
