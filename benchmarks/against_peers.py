@@ -22,6 +22,7 @@ peer.
 import collections
 import contextlib
 import os
+import signal
 from collections.abc import Mapping, Sequence
 
 import figures
@@ -161,6 +162,7 @@ def main(arguments: Sequence[str]) -> None:
   known = peer_cases.CASES
   names = peer_processes.choose_cases(arguments, list(known), list(known))
   machine = peer_processes.make_machine(_SECONDS.value, _NEWEST.value)
+  signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ends a run, too.
   cases = [known[name] for name in names]
   print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
   runs = (run for case in cases for run in (*case.ours, *case.peers))

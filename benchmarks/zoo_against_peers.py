@@ -32,6 +32,7 @@ import json
 import math
 import os
 import pathlib
+import signal
 import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -410,6 +411,7 @@ def main(arguments: Sequence[str]) -> int:
   for name in names:
     by_peer.setdefault(CASES[name].peer, []).append(name)
   machine = peer_processes.make_machine(_SECONDS.value)
+  signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ends a run, too.
   if jax := by_peer.get('purejaxrl'):
     try:
       peer_processes.find_scripts('purejaxrl', machine)

@@ -11,16 +11,16 @@ TUNED = (
   ),
   TunedPreset(
     environments={
-      'minatar:asterix': None,
+      'minatar:asterix': 15.0,
       'minatar:breakout': 28.0,
-      'minatar:freeway': None,
+      'minatar:freeway': 58.0,
       'minatar:seaquest': None,
-      'minatar:space_invaders': None,
+      'minatar:space_invaders': 131.0,
     },
     patterns=('minatar:*', 'tensor:minatar/*'),
     steps=1_500_000,
     source='the preset minatar, annealed over the run',
-    reference="gymnax's README, PPO without sticky actions",
+    reference="gymnax's README, PPO without sticky actions, 10 million steps",
     base='minatar',
     settings={
       'learning_rate': 'linear(4e-4,0)',

@@ -14,13 +14,6 @@ _SB3 = {'learning_rate': 3e-4, 'entropy_cost': 0.0}
 _KEY = 'minigrid:MiniGrid-DoorKey-'
 _MEMORY = 'minigrid:MiniGrid-MemoryS7-v0'
 _GRIDS = {'num_minibatches': 8, 'jit_compile': False}
-_LANDER = {
-  'learning_rate': 3e-4,
-  'unroll_length': 1024,
-  'num_minibatches': 256,
-  'discount': 0.999,
-  'lambda_': 0.98,
-}
 
 TUNED = (
   TunedPreset(
@@ -74,7 +67,7 @@ TUNED = (
     patterns=('gym:Pendulum-v*', 'tensor:pendulum'),
     steps=200_000,
     source=f'{_ZOO}, without gSDE, annealed over twice the steps',
-    reference=f'{_BENCHMARK}, with gSDE',
+    reference=f'{_BENCHMARK}, with gSDE, after 100,000 steps',
     settings={
       'unroll_length': 1024,
       'batch_size': 4,
@@ -87,21 +80,22 @@ TUNED = (
     environments_per_actor=4,
   ),
   TunedPreset(
-    environments={'gym:LunarLanderContinuous-v3': 270.9},
-    patterns=('gym:LunarLanderContinuous-v*',),
+    environments={
+      'gym:LunarLander-v3': 242.1,
+      'gym:LunarLanderContinuous-v3': 270.9,
+    },
+    patterns=('gym:LunarLander-v*', 'gym:LunarLanderContinuous-v*'),
     steps=1_000_000,
     source=f'{_ZOO}, with normalizers',
     reference=f'{_BENCHMARK}, version 2',
-    settings={**_LANDER, **_NORMALIZED},
-    environments_per_actor=16,
-  ),
-  TunedPreset(
-    environments={'gym:LunarLander-v3': 242.1},
-    patterns=('gym:LunarLander-v*',),
-    steps=1_000_000,
-    source=_ZOO,
-    reference=f'{_BENCHMARK}, version 2',
-    settings=_LANDER,
+    settings={
+      **_NORMALIZED,
+      'learning_rate': 3e-4,
+      'unroll_length': 1024,
+      'num_minibatches': 256,
+      'discount': 0.999,
+      'lambda_': 0.98,
+    },
     environments_per_actor=16,
   ),
   TunedPreset(
@@ -137,11 +131,11 @@ TUNED = (
   ),
   TunedPreset(
     environments={
-      'minatar:asterix': None,
+      'minatar:asterix': 15.0,
       'minatar:breakout': 28.0,
-      'minatar:freeway': None,
+      'minatar:freeway': 58.0,
       'minatar:seaquest': None,
-      'minatar:space_invaders': None,
+      'minatar:space_invaders': 131.0,
     },
     patterns=('minatar:*', 'tensor:minatar/*'),
     steps=1_500_000,

@@ -73,7 +73,7 @@ def _report_end(
     print(f'repertory: {result.why_no_update}', file=sys.stderr)
   if result.best is not None:
     print(
-      f'Best evaluation: {status.best_return:.4g}, after {status.best_steps} '
+      f'Best evaluation: {status.best_return:.4g}, after {status.best_steps:,} '
       f'steps; `repertory evaluate {result.directory} --best` uses its policy'
     )
   print(f'Logs:        {result.directory}/logs')

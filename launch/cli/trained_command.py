@@ -174,9 +174,9 @@ def _read_trained(
   given = [one for one in given if one is not None]
   if len(given) != 1 + len(others) or not all(given):
     raise ValueError(
-      f'Arguments must be {" ".join(["DIRECTORY", *others])}, with --directory '
-      f'or --from_zoo in place of DIRECTORY or not at all, got '
-      f'{" ".join(given) or "none"}. Give only one of them.'
+      f'Arguments must be {" ".join(["DIRECTORY", *others])}, where '
+      f'--directory=DIRECTORY or --from_zoo=AGENT/ENV may replace the first; '
+      f'got {" ".join(given) or "none"}.'
     )
   directory, *paths = given
   if values.from_zoo is not None:
