@@ -412,7 +412,14 @@ def main(arguments: Sequence[str]) -> int:
     by_peer.setdefault(CASES[name].peer, []).append(name)
   machine = peer_processes.make_machine(_SECONDS.value)
   signal.signal(signal.SIGTERM, signal.default_int_handler)  # Ends a run, too.
-  if jax := by_peer.get('purejaxrl'):
+  path = pathlib.Path(_OUTPUT.value)
+  if not path.parent.is_dir():
+    raise app.UsageError(
+      f'--output must be in an existing folder, got {path}. Create '
+      f'{path.parent}.'
+    )
+  missing = find_missing(names, path)
+  if jax := sorted({key[0] for key in missing if key[1] == 'purejaxrl'}):
     try:
       peer_processes.find_scripts('purejaxrl', machine)
     except peer_processes.CannotRunError as error:
@@ -420,14 +427,8 @@ def main(arguments: Sequence[str]) -> int:
         '--checkouts must be a folder with a checkout `purejaxrl` for the '
         f'cases {", ".join(jax)}, but {error}.'
       ) from error
-  path = pathlib.Path(_OUTPUT.value)
-  if not path.parent.is_dir():
-    raise app.UsageError(
-      f'--output must be in an existing folder, got {path}. Create '
-      f'{path.parent}.'
-    )
   num_failed = 0
-  if missing := find_missing(names, path):
+  if missing:
     print(f'{os.cpu_count()} cores of {figures.processor()}', flush=True)
     try:
       num_failed = run_missing(missing, machine, path)
