@@ -42,7 +42,7 @@ class Quantity(NamedTuple):
 _KNOWN = {
   one.name: one
   for one in (
-    Quantity('return', 'return of evaluations', 'evaluator', _RETURN),
+    Quantity('return', 'evaluation return', 'evaluator', _RETURN),
     Quantity(
       'training_return', 'return of training episodes', 'actors', _RETURN
     ),
