@@ -59,7 +59,7 @@ def test_writes_the_policy(run_command, best, directory):
 @pytest.mark.parametrize(
   ('arguments', 'message'),
   [
-    ([], 'Arguments must be DIRECTORY OUTPUT, with --directory'),
+    ([], 'Arguments must be DIRECTORY OUTPUT, where --directory'),
     (['none', 'a'], 'must hold a checkpoint, found none in none. It is not th'),
     (['--directory=run/logs', 'a'], 'the run, which that is a folder of.'),
     (['run/checkpoints/00000001', 'a'], 'Name the directory of the run, which'),
