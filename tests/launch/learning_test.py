@@ -138,8 +138,8 @@ _CASES = {
     f'impala_far_memory_{core[:5]}': _Case(
       'impala', 'tensor:memory_chain:60',
       f'core={core} core_size=32 hidden_sizes=32 batch_size=16 '
-      'unroll_length=20 entropy_cost=0.03', 600_000, least, most, environments=16,
-      topologies=_ANAKIN,
+      'unroll_length=20 entropy_cost=0.03', 600_000, least, most,
+      environments=16, topologies=_ANAKIN,
     )
     for core, least, most in (
       ('gtrxl core_layers=1', 0.95, 1), ('lstm', -0.4, 0.4)
