@@ -100,7 +100,10 @@ def test_unknown_names(run, name, hint):
   [
     (['evaluate'], 'Arguments must be DIRECTORY, where .* got none'),
     (['evaluate', 'runs/0', '--from_zoo=a/b'], 'got a/b runs/0'),
-    (['export', '--directory=runs/0', '--from_zoo=a/b', 'x'], 'got a/b runs/0 x'),
+    (
+      ['export', '--directory=runs/0', '--from_zoo=a/b', 'x'],
+      'got a/b runs/0 x',
+    ),
     (['evaluate', '--from_zoo=a/b', '--best'], '--best must be left out'),
     (['evaluate', 'runs/0', '--zoo=zoo'], '--zoo requires --from_zoo'),
     (['evaluate', '--from_zoo=a/b', '--zoo=zoo'], '--from_zoo must be <agent>'),
